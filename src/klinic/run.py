@@ -1,0 +1,133 @@
+"""What a run is: curves, configuration, checkpoints and events, and nothing that acts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Steps = npt.NDArray[np.int64]
+    Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured quantity together with how it was measured; the definition travels with the number.
+
+    name: canonical, e.g. ``kl_ref/k3/token_mean/response_only``. source_key: the log's own key.
+    conversion: what was done to the logged numbers ("percent to share"), None if nothing.
+    derived_from: the canonical names it was computed from, None if it was logged.
+    """
+
+    name: str
+    definition: str
+    unit: str
+    source_key: str
+    conversion: str | None = None
+    derived_from: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One metric over the steps at which it was logged.
+
+    steps: (n,), strictly increasing within the newest segment. values: (n,), in ``metric.unit``; a NaN
+    or infinity was logged as such, a step at which nothing was logged has no row.
+    """
+
+    metric: Metric
+    steps: Steps
+    values: Values
+
+    @property
+    def nonfinite_steps(self) -> Steps:
+        """Steps at which the log says NaN or infinity."""
+        import numpy as np
+
+        return self.steps[~np.isfinite(self.values)]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of steps without a restart; a step that goes back starts the next one."""
+
+    first: int
+    last: int
+    rewound_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A saved policy on disk. missing: parts that a complete checkpoint of this trainer would have."""
+
+    step: int
+    name: str
+    path: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something the log says that is no number: kind is one of traceback, out-of-memory, warning, verifier.
+
+    at: "file:line". step: the last step logged before it, None if none was. lines: what was said, trimmed.
+    """
+
+    kind: str
+    at: str
+    step: int | None
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value of the run's own configuration: knob is our word, flag the trainer's."""
+
+    knob: str
+    flag: str
+    value: Any
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """Which trainer wrote the log, and what gave it away."""
+
+    name: str
+    title: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training run, read and named; never changed afterwards.
+
+    curves: canonical metric name -> Curve. config: knob -> Setting. unread_keys: numeric keys that the
+    trainer's table does not know. holds: what the log holds beside metrics ("412 lines, 3 tracebacks").
+    """
+
+    name: str
+    path: str
+    trainer: Trainer
+    curves: Mapping[str, Curve]
+    config: Mapping[str, Setting] = field(default_factory=dict)
+    checkpoints: tuple[Checkpoint, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    events: tuple[Event, ...] = ()
+    sources: tuple[str, ...] = ()
+    unread_keys: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+    holds: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    first: int = 0
+    last: int = 0
+    logged: int = 0
+
+    def setting(self, knob: str) -> Any:
+        """The run's own value of a knob, None if the log does not say."""
+        found = self.config.get(knob)
+        return None if found is None else found.value

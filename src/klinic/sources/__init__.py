@@ -1,0 +1,101 @@
+"""Where bytes become rows: one file per format, found by walking this folder.
+
+A format is a module with ``ORDER`` (lower is asked first), ``sniff(name, head) -> bool`` and
+``read(stream, head, reading)``, which fills a :class:`klinic.sources.rows.Reading`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO
+
+from klinic.errors import UnreadableInput
+from klinic.sources.rows import HEAD_CHARS, Reading
+
+HEAD_BYTES = 1 << 16
+# First bytes of files that people hand over by mistake, or that another reader is for.
+MAGIC = (
+    (b"\x1f\x8b", "it is gzip-compressed", "unpack it first: gunzip -k FILE, or: zcat FILE | klinic diagnose -"),
+    (b"\x28\xb5\x2f\xfd", "it is zstd-compressed", "unpack it first: zstd -d FILE"),
+    (b"BZh", "it is bzip2-compressed", "unpack it first: bunzip2 -k FILE"),
+    (b"PK\x03\x04", "it is a zip archive", "unpack it, then name the log inside"),
+    (b"PAR1", "it is a Parquet file", "write the columns to CSV, or name the run's text log"),
+    (b":W&B", "it is a binary wandb file", "name files/output.log beside it, or export the run's history as CSV"),
+    (b"SQLite format 3", "it is an SQLite database", "export the metrics table as CSV"),
+)
+
+
+Knows = Callable[[str], bool]
+
+
+def anything(key: str) -> bool:
+    """Takes every key for a metric."""
+    return True
+
+
+@cache
+def formats() -> tuple[ModuleType, ...]:
+    """Every format, in the order in which they are asked."""
+    here = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
+    found = [module for module in here if hasattr(module, "sniff")]
+    found += [point.load() for point in entry_points(group="klinic.sources")]
+    return tuple(sorted(found, key=lambda module: module.ORDER))
+
+
+def read_file(path: Path, knows: Knows = anything) -> Reading:
+    """Read one log file. Raises UnreadableInput where it is missing, locked, empty or binary."""
+    try:
+        with path.open("rb") as stream:
+            return read_stream(stream, str(path), knows)
+    except FileNotFoundError:
+        raise UnreadableInput("no such file or folder", str(path), "check the path; RUN is a log file, a folder, or - for standard input") from None
+    except PermissionError:
+        raise UnreadableInput("no permission to read it", str(path), f"chmod u+r {path.name}, or read it as its owner") from None
+    except IsADirectoryError:
+        raise UnreadableInput("it is a folder", str(path)) from None
+    except OSError as trouble:
+        raise UnreadableInput(f"cannot be read ({trouble.strerror or trouble})", str(path), "check the disk or the mount") from None
+
+
+def read_standard_input(knows: Knows = anything) -> Reading:
+    """Read a log from standard input."""
+    return read_stream(sys.stdin.buffer, "-", knows)
+
+
+def read_stream(stream: BinaryIO, at: str, knows: Knows = anything) -> Reading:
+    """Read an open stream whose name is ``at``."""
+    head = stream.read(HEAD_BYTES)
+    if not head.strip():
+        raise UnreadableInput("it is empty" if not head else "it holds only blank lines", at, "name the file the trainer writes to; is the run still starting?")
+    for magic, what, hint in MAGIC:
+        if head.startswith(magic):
+            raise UnreadableInput(what, at, hint)
+    if "tfevents" in at:
+        raise UnreadableInput("it is a TensorBoard event file", at, "export the scalars as CSV from TensorBoard, or name the run's text log")
+    head, stream = _as_utf8(head, stream)
+    if b"\0" in head:
+        raise UnreadableInput("it is a binary file, not a log", at, "name the trainer's text log, JSONL, CSV or trainer_state.json")
+    reading = Reading(at, knows)
+    reading.head = head[:HEAD_CHARS].decode("utf-8", "replace")
+    for module in formats():
+        if module.sniff(Path(at).name, reading.head):
+            module.read(stream, head, reading)
+            break
+    return reading
+
+
+def _as_utf8(head: bytes, stream: BinaryIO) -> tuple[bytes, BinaryIO]:
+    """UTF-16 logs (a PowerShell redirect writes them) become UTF-8; a byte-order mark is dropped."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        import io
+
+        text = (head + stream.read()).decode("utf-16", "replace").encode()
+        return text[:HEAD_BYTES], io.BytesIO(text[HEAD_BYTES:])
+    return head.removeprefix(b"\xef\xbb\xbf"), stream

@@ -1,0 +1,292 @@
+"""A console log: rows in any of the line grammars, between progress bars, prefixes, configuration and tracebacks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from klinic.sources.grammar import Row, grammars
+from klinic.sources.grammar.dicts import literal
+from klinic.sources.lines import lines
+from klinic.sources.rows import Reading, flatten, number
+
+ORDER = 90  # asked last: any text can be a console log
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+_RAY = re.compile(r"^\s*\((?:[\w.:]+ )?(?:pid|ip)=[^)]*\)\s?")
+_BAR = re.compile(r"^(?P<name>[^%|]{0,60}?)\s*\d+%\|[^|]*\|\s*(?P<at>\d+)/(?P<of>\d+) \[")
+_TABLE_CELL = re.compile(r"\s*\|\s*|\t+|\s{2,}")
+_ARGUMENTS = re.compile(r"^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\($|^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\((?=\w+=)")
+_ARGUMENT = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\{[^}]*\}|<[^>]*>|[^,\s()]+)")
+_OVERRIDE = re.compile(r"(?<![\w.])\+{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[^\s,;\\]+)")
+_FLAG = re.compile(r"(?<!\S)--([a-z][\w-]*)(?:=|\s+)('[^']*'|\"[^\"]*\"|(?!--)[^\s\\]+)")
+_OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError|Killed process|oom-kill|OOM when allocating|exceeds? .*memory limit", re.IGNORECASE)
+_VERIFIER = re.compile(r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b", re.IGNORECASE)
+_NEGATIVE_KL = re.compile(r"KL divergence is starting to become negative: (-[\d.]+)")
+_NOT_FINITE = re.compile(r"grad_norm is not finite|non-finite (?:loss|grad)|loss is (?:nan|inf)", re.IGNORECASE)
+TRACEBACK_LINES = 120  # frames of a traceback that are kept, newest last
+UNKNOWN_KEPT = 200
+MAIN_KIND = 5  # rows without a step are taken only where they are this many times the others
+LAG_STEPS = 3  # a drawn bar may be this far behind
+WRAP_LIMIT = 400  # lines a wrapped row or a printed dictionary may take
+
+
+def sniff(name: str, head: str) -> bool:
+    """Whatever no other format wanted."""
+    return True
+
+
+def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
+    """Fill ``reading``: rows with a step at once, rows without one when the whole log is known."""
+    Console(reading).read(stream, head)
+
+
+class Console:
+    """Reads one console log; holds what spans several lines."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.bar: tuple[int, int] | None = None
+        self.stepless: list[tuple[Row, tuple[int, int] | None]] = []
+        self.header: list[str] | None = None
+        self.traceback: deque[str] | None = None
+        self.traceback_at = ""
+        self.pending: list[str] = []  # an open dictionary or argument list
+        self.depth = 0
+
+    def read(self, stream: BinaryIO, head: bytes) -> None:
+        """Read to the end."""
+        last = 0
+        for at, text in self._joined(lines(stream, head)):
+            if at != last:
+                self.reading.holds["lines"] += 1
+                last = at
+            if text is None:
+                self.reading.holds["overlong lines"] += 1
+                continue
+            self._line(at, text)
+        self._end_traceback()
+        self._place_stepless()
+
+    def _joined(self, source: Iterator[tuple[int, str | None]]) -> Iterator[tuple[int, str | None]]:
+        """Clean every line, and join a verl row that the terminal wrapped."""
+        held: tuple[int, str] | None = None
+        wrapped = 0
+        for at, raw in source:
+            if raw is None:
+                yield at, None
+                continue
+            text = _clean(raw)
+            if held is not None:
+                if wrapped < WRAP_LIMIT and _continues(held[1], text):
+                    glue = "" if not (held[1].endswith(" -") or text.startswith("- ")) else " "
+                    held, wrapped = (held[0], held[1] + glue + text), wrapped + 1
+                    continue
+                yield held
+                held = None
+            if "step:" in text and " - " in text:
+                held, wrapped = (at, text), 0
+                continue
+            yield at, text
+        if held is not None:
+            yield held
+
+    def _line(self, at: int, text: str) -> None:
+        if self.pending:
+            self._more(at, text)
+            return
+        stripped = text.strip()
+        if not stripped:
+            self.header = None
+            return
+        if self._said(at, text, stripped):
+            return
+        bar = _BAR.match(stripped)
+        if bar:
+            self.reading.holds["progress bars"] += 1
+            # Bars with a name are loading, mapping or evaluation; the training bar has none.
+            if not bar["name"].strip(" :"):
+                self.bar = int(bar["at"]), int(bar["of"])
+            if "{" not in stripped and "=" not in stripped.partition("]")[2]:
+                return
+        if self._table(stripped):
+            return
+        row = next((row for grammar in grammars() if (row := grammar.parse(text)) is not None), None)
+        if row is not None:
+            self._row(row)
+            return
+        self._configuration(at, stripped)
+
+    def _row(self, row: Row) -> None:
+        if not any(self.reading.knows(key) for key in row.values):
+            self.reading.holds["rows of other numbers"] += 1
+            if len(self.reading.unknown) < UNKNOWN_KEPT:
+                self.reading.unknown.update(row.values.keys())
+            return
+        self.reading.holds["rows"] += 1
+        if row.step is None:
+            self.stepless.append((row, self.bar))
+        else:
+            self.reading.add(row.step, {key: value for key, value in row.values.items() if key != "step"})
+
+    def _place_stepless(self) -> None:
+        """Give rows without a step their place: from the spacing of the training bar beside them, else by counting.
+
+        Where both kinds exist and the rows with a step are the many, the others stand in the log for something else.
+        """
+        if not self.stepless or self.reading.logged > len(self.stepless) / MAIN_KIND:
+            return
+        order, seen = [], set[str]()
+        for row, _ in self.stepless:
+            # An evaluation row stands at the step of the training row before it.
+            is_eval = bool(seen) and all(key.startswith("eval_") or key == "epoch" for key in row.values)
+            order.append((order[-1] if order else 0) + (0 if is_eval else 1))
+            seen.update(row.values)
+        stated = number(self.reading.config.get("logging_steps", (None, ""))[0])
+        spacing = _spacing(order, [bar for _, bar in self.stepless]) or stated or 1
+        if spacing == 1 and not stated:
+            self.reading.numbered = "counted"
+        for (row, _), at in zip(self.stepless, order, strict=True):
+            self.reading.add(int(at * spacing), row.values)
+
+    def _table(self, text: str) -> bool:
+        """A printed table: a header line that opens with Step, then lines of numbers."""
+        if self.header is None:
+            if text[:4].lower() != "step" or "=" in text or ":" in text:
+                return False
+            cells = [cell.replace(" / ", "/") for cell in _TABLE_CELL.split(text.strip("| "))]
+            if len(cells) < 2 or any(number(cell) is not None for cell in cells):
+                return False
+            self.header = cells
+            return True
+        cells = _TABLE_CELL.split(text.strip("| "))
+        if set(text) <= set("-|: +="):
+            return True
+        found = [number(cell) for cell in cells]
+        if len(cells) != len(self.header) or found[0] is None:
+            self.header = None
+            return False
+        self.reading.holds["rows"] += 1
+        self.reading.add(int(found[0]), {key: value for key, value in zip(self.header[1:], found[1:], strict=True) if value is not None})
+        return True
+
+    def _said(self, at: int, text: str, stripped: str) -> bool:
+        """Tracebacks and warnings."""
+        if self.traceback is not None:
+            ended = text[:1] not in (" ", "\t") and not stripped.startswith(("File ", "|", "During handling", "The above exception"))
+            self.traceback.append(text.rstrip())
+            if ended and not stripped.startswith("Traceback"):
+                self._end_traceback()
+            return True
+        if "Traceback (most recent call last)" in text or stripped.startswith(("File \"", "ray::")):
+            self.traceback, self.traceback_at = deque([text.rstrip()], TRACEBACK_LINES), f"{self.reading.at}:{at}"
+            return True
+        where = f"{self.reading.at}:{at}"
+        if _OUT_OF_MEMORY.search(text):
+            self.reading.note("out-of-memory", where, (stripped[:500],))
+            return True
+        if (found := _NEGATIVE_KL.search(text)) is not None:
+            self.reading.note("negative-kl", where, (found.group(1),))
+            return True
+        if "{" not in text and _VERIFIER.search(text):
+            self.reading.note("verifier", where, (stripped[:200],))
+            return True
+        if _NOT_FINITE.search(text):
+            self.reading.note("not-finite", where, (stripped[:200],))
+            return True
+        return False
+
+    def _end_traceback(self) -> None:
+        if self.traceback is None:
+            return
+        kept = tuple(self.traceback)
+        kind = "out-of-memory" if any(_OUT_OF_MEMORY.search(line) for line in kept) else "traceback"
+        self.reading.note(kind, self.traceback_at, kept)
+        self.traceback = None
+
+    def _configuration(self, at: int, text: str) -> None:
+        """Printed configurations: a dictionary over many lines, an argument list, a command line."""
+        where = f"{self.reading.at}:{at}"
+        if text[:2] in ("{'", '{"') or _ARGUMENTS.match(text):
+            self.depth = _depth(text)
+            if self.depth > 0:
+                self.pending, self.pending_at = [text], where
+            else:
+                self._configured(text, where)
+            return
+        if "=" in text or "--" in text:
+            for key, value in _OVERRIDE.findall(text):
+                self.reading.config.setdefault(key, (_value(value), where))
+            for key, value in _FLAG.findall(text):
+                self.reading.config.setdefault(key.replace("-", "_"), (_value(value), where))
+
+    def _more(self, at: int, text: str) -> None:
+        self.pending.append(text.strip())
+        self.depth += _depth(text)
+        if self.depth <= 0:
+            whole, self.pending = " ".join(self.pending), []
+            self._configured(whole, self.pending_at)
+        elif len(self.pending) > WRAP_LIMIT * 4:
+            self.pending = []
+
+    def _configured(self, text: str, where: str) -> None:
+        self.reading.holds["printed configurations"] += 1
+        if text.startswith("{"):
+            found = literal(text)
+            if isinstance(found, dict):
+                for key, value in flatten(found):
+                    self.reading.config.setdefault(str(key).replace("/", "."), (value, where))
+            return
+        for key, value in _ARGUMENT.findall(text.partition("(")[2]):
+            self.reading.config.setdefault(key, (_value(value), where))
+
+
+def _clean(raw: str) -> str:
+    text = _ANSI.sub("", raw) if "\x1b" in raw else raw
+    return _RAY.sub("", text, count=1) if "(" in text[:4] else text
+
+
+def _continues(held: str, text: str) -> bool:
+    """Whether a line goes on with the wrapped row before it."""
+    if not text.strip() or "step:" in text:
+        return False
+    if held.endswith((" -", ":", "/")) or text.startswith(("- ", ":")):
+        return True
+    last = held.rpartition(" - ")[2]
+    pieces = text.split(" - ")
+    fits = all(":" in piece and " " not in piece.strip() for piece in pieces[1:]) and len(pieces) > 1
+    return fits and (":" not in last or " " not in pieces[0].strip())
+
+
+def _depth(text: str) -> int:
+    return sum(text.count(mark) for mark in "{[(") - sum(text.count(mark) for mark in "}])")
+
+
+def _value(text: str) -> Any:
+    text = text.strip().strip("'\"")
+    found = number(text)
+    if found is not None and not text.endswith("%"):
+        return int(found) if text.lstrip("+-").isdigit() else found
+    return {"true": True, "false": False, "none": None, "null": None}.get(text.lower(), text)
+
+
+def _spacing(order: list[int], bars: list[tuple[int, int] | None]) -> int | None:
+    """Steps from one row to the next, read off the training bar beside the rows; None where no bar tells.
+
+    A bar is drawn at most every tenth of a second, so single counts lag; the distance from the first to the last
+    does not.
+    """
+    totals = Counter(bar[1] for bar in bars if bar is not None)
+    if not totals:
+        return None
+    total = totals.most_common(1)[0][0]
+    beside = [(at, bar[0]) for at, bar in zip(order, bars, strict=True) if bar is not None and bar[1] == total and bar[0] > 0]
+    if len(beside) < 2:
+        return None
+    (first_at, first), (last_at, last) = beside[0], beside[-1]
+    if last_at == first_at:
+        return None
+    spacing = round((last - first) / (last_at - first_at))
+    lags = [spacing * at - step for at, step in beside]
+    return spacing if spacing >= 1 and sorted(lags)[len(lags) // 2] <= max(LAG_STEPS, spacing) else None

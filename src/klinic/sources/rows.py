@@ -1,0 +1,158 @@
+"""The one thing every source produces: rows of numbers by step, and what stood around them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from klinic.run import Event, Segment
+
+STEP_KEYS = ("step", "global_step", "training/global_step", "train/global_step", "_step", "steps", "iteration", "iter", "update", "global_step/max_steps")
+HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
+EVENTS_KEPT = 200
+
+
+class Column:
+    """Values of one key, in the order of the log: steps and values grow together, 16 bytes a point."""
+
+    __slots__ = ("steps", "values")
+
+    def __init__(self) -> None:
+        self.steps, self.values = array("q"), array("d")
+
+    def cut(self, step: int) -> None:
+        """Forget every point at or after ``step``; the restarted run writes them again."""
+        keep = len(self.steps)
+        while keep and self.steps[keep - 1] >= step:
+            keep -= 1
+        del self.steps[keep:], self.values[keep:]
+
+
+class Reading:
+    """What one file gave: columns by the log's own key, configuration, events, and counts of what it holds.
+
+    Rows arrive in the order of the log. A step that goes back, for a key already seen at a later step, is a
+    restart: the rows from that step on are the newer ones, the older ones are dropped and the segment is kept.
+    knows: whether a key is a metric of any trainer; free text is full of other numbers, so a console row counts
+    only if it holds at least one such key.
+    """
+
+    def __init__(self, at: str, knows: Callable[[str], bool] = lambda key: True) -> None:
+        self.at = at
+        self.knows = knows
+        self.unknown: Counter[str] = Counter()
+        self.columns: dict[str, Column] = {}
+        self.config: dict[str, tuple[Any, str]] = {}
+        self.events: list[Event] = []
+        self.holds: Counter[str] = Counter()
+        self.segments: list[Segment] = []
+        self.head = ""
+        self.rollouts = False
+        self.last_step: int | None = None
+        self.logged = 0
+        self.superseded = 0
+        self.numbered = "logged"  # or "counted": the log carries no step and rows were counted
+        self._first: int | None = None
+        self._rewound: int | None = None
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Add one row. Values may be NaN or infinite."""
+        if not values:
+            return
+        if self.last_step is not None and step < self.last_step and any(self._latest(key) > step for key in values):
+            self._restart(step)
+        for key, value in values.items():
+            column = self.columns.get(key)
+            if column is None:
+                column = self.columns[key] = Column()
+            column.steps.append(step)
+            column.values.append(value)
+        if step != self.last_step:
+            self.logged += 1
+        if self._first is None:
+            self._first = step
+        self.last_step = step if self.last_step is None else max(step, self.last_step)
+
+    def _latest(self, key: str) -> int:
+        column = self.columns.get(key)
+        return column.steps[-1] if column is not None and len(column.steps) else -1
+
+    def _restart(self, step: int) -> None:
+        assert self._first is not None and self.last_step is not None
+        self.segments.append(Segment(self._first, self.last_step, self._rewound))
+        kept = 0
+        for column in self.columns.values():
+            column.cut(step)
+            kept = max(kept, len(column.steps))
+        self.superseded += self.logged - kept
+        self.logged = kept
+        self._first, self._rewound, self.last_step = step, step, None
+
+    def closed_segments(self) -> tuple[Segment, ...]:
+        """All segments, the running one last."""
+        if self._first is None or self.last_step is None:
+            return tuple(self.segments)
+        return (*self.segments, Segment(self._first, self.last_step, self._rewound))
+
+    def note(self, kind: str, at: str, lines: tuple[str, ...]) -> None:
+        """Keep an event; the first ones matter most."""
+        if len(self.events) < EVENTS_KEPT:
+            self.events.append(Event(kind, at, self.last_step, lines))
+        self.holds[kind] += 1
+
+
+def number(value: Any) -> float | None:
+    """A float where ``value`` is one or spells one ("0.03", "21.1%", "nan"), else None."""
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if not text or len(text) > 40:
+            return None
+        try:
+            return float(text[:-1]) / 100 if text[-1] == "%" else float(text)
+        except ValueError:
+            return None
+    return None
+
+
+def flatten(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Leaves of a nested mapping as ("a/b", value); lists and texts are passed on as they are."""
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """The numeric leaves of a row; null, text and lists are left out (not computed is not zero)."""
+    kept: dict[str, float] = {}
+    for key, value in row.items():
+        kind = type(value)
+        if kind is float or kind is int:
+            kept[key] = value
+        elif kind is dict:
+            for leaf, inner in flatten(value, f"{key}/"):
+                if (found := number(inner)) is not None:
+                    kept[leaf] = found
+        elif kind is str and (found := number(value)) is not None:
+            kept[key] = found
+    return kept
+
+
+def step_of(values: Mapping[str, Any]) -> int | None:
+    """The row's own step, by the usual names ("5/100" counts); None where it carries none."""
+    for key in STEP_KEYS:
+        if key in values:
+            found = values[key]
+            if isinstance(found, str):
+                found = number(found.partition("/")[0])
+            if isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found):
+                return int(found)
+    return None
