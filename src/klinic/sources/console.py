@@ -48,6 +48,7 @@ class Console:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.bar: tuple[int, int] | None = None
+        self.reached: dict[int, int] = {}  # total of a bar -> how far it came
         self.stepless: list[tuple[Row, tuple[int, int] | None]] = []
         self.header: list[str] | None = None
         self.traceback: deque[str] | None = None
@@ -108,6 +109,7 @@ class Console:
             # Bars with a name are loading, mapping or evaluation; the training bar has none.
             if not bar["name"].strip(" :"):
                 self.bar = int(bar["at"]), int(bar["of"])
+                self.reached[self.bar[1]] = max(self.reached.get(self.bar[1], 0), self.bar[0])
             if "{" not in stripped and "=" not in stripped.partition("]")[2]:
                 return
         if self._table(stripped):
@@ -144,7 +146,7 @@ class Console:
             order.append((order[-1] if order else 0) + (0 if is_eval else 1))
             seen.update(row.values)
         stated = number(self.reading.config.get("logging_steps", (None, ""))[0])
-        spacing = _spacing(order, [bar for _, bar in self.stepless]) or stated or 1
+        spacing = _spacing(order, [bar for _, bar in self.stepless], self.reached) or stated or 1
         if spacing == 1 and not stated:
             self.reading.numbered = "counted"
         for (row, _), at in zip(self.stepless, order, strict=True):
@@ -271,16 +273,18 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False, "none": None, "null": None}.get(text.lower(), text)
 
 
-def _spacing(order: list[int], bars: list[tuple[int, int] | None]) -> int | None:
+def _spacing(order: list[int], bars: list[tuple[int, int] | None], reached: dict[int, int]) -> int | None:
     """Steps from one row to the next, read off the training bar beside the rows; None where no bar tells.
 
     A bar is drawn at most every tenth of a second, so single counts lag; the distance from the first to the last
-    does not.
+    does not. A buffered standard output puts rows far from their bars: then the way the bar came tells.
     """
     totals = Counter(bar[1] for bar in bars if bar is not None)
     if not totals:
         return None
     total = totals.most_common(1)[0][0]
+    if reached[total] % order[-1] == 0:
+        return reached[total] // order[-1]
     beside = [(at, bar[0]) for at, bar in zip(order, bars, strict=True) if bar is not None and bar[1] == total and bar[0] > 0]
     if len(beside) < 2:
         return None

@@ -1,0 +1,1 @@
+"""Curves reduced, once each, to words and numbers; numpy only."""

@@ -1,0 +1,230 @@
+"""What one curve did: a word, the level before and after, how sure, and since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from klinic.curves.onset import Onset, onset
+from klinic.curves.smooth import Array, noise, reduce, running_median, width_for
+from klinic.vitals import Role
+
+# Effect sizes below which a change is called flat, on the role's own scale: a third on the log scale, seven
+# hundredths of a share (science.md 1.2 e: both the size and z must pass).
+FLAT_LOG = 0.30
+FLAT_SHARE = 0.07
+FLAT_LEVEL = 4.0  # in units of the curve's own noise
+SURE_Z = 6.0  # science.md 1.2 e
+SHARP = 0.6  # share of the whole change inside the steepest tenth of the run (science.md 2.2)
+TENFOLD = np.log(10.0)  # seed 003: "a magnitude within a few steps"
+SHORT = 12  # fewer points than this have no shape, only a first and a last value
+LEVEL_TAIL = 0.34  # the last third shows whether a curve has levelled off
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One curve, described. steps, values: (n,), finite points only, in the metric's unit.
+
+    before, after: medians of the first and last eighth (at least 8 points where there are that many).
+    change: after against before on the role's scale. z: change over its standard error, autocorrelation priced in.
+    """
+
+    role: Role
+    steps: npt.NDArray[np.int64]
+    values: Array
+
+    @cached_property
+    def n(self) -> int:
+        """Number of finite points."""
+        return len(self.values)
+
+    @cached_property
+    def _reduced(self) -> tuple[Array, Array, Array]:
+        short = reduce(self.steps, self.values)
+        return short.steps, short.values, running_median(short.values, width_for(len(short.values)))
+
+    @cached_property
+    def smooth(self) -> Array:
+        """Running median of the (binned) curve."""
+        return self._reduced[2]
+
+    @cached_property
+    def smooth_steps(self) -> Array:
+        """Steps of ``smooth``."""
+        return self._reduced[0]
+
+    @cached_property
+    def window(self) -> int:
+        """Points in the early and the late window."""
+        return max(1, min(max(8, self.n // 8), self.n // 3 or 1))
+
+    @cached_property
+    def before(self) -> float:
+        """Level at the start: the run's own baseline."""
+        return float(np.median(self.values[: self.window]))
+
+    @cached_property
+    def after(self) -> float:
+        """Level at the end."""
+        return float(np.median(self.values[-self.window :]))
+
+    @property
+    def first(self) -> float:
+        """First value."""
+        return float(self.values[0])
+
+    @property
+    def last(self) -> float:
+        """Last value."""
+        return float(self.values[-1])
+
+    @cached_property
+    def highest(self) -> float:
+        """Highest level it kept: the top of the smooth curve."""
+        return float(self.smooth.max())
+
+    @cached_property
+    def lowest(self) -> float:
+        """Lowest level it kept."""
+        return float(self.smooth.min())
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of the step-to-step noise, in the metric's unit."""
+        _, values, smooth = self._reduced
+        return noise(values, smooth)[0]
+
+    def scaled(self, values: Array | float) -> Array:
+        """Values on the role's scale: logarithm for quotients, as they are otherwise."""
+        if self.role.scale == "log":
+            return np.log(np.maximum(np.asarray(values, dtype=np.float64), self.role.floor))
+        return np.asarray(values, dtype=np.float64)
+
+    @cached_property
+    def _scaled_noise(self) -> tuple[float, float]:
+        _, values, smooth = self._reduced
+        return noise(self.scaled(values), self.scaled(smooth))
+
+    @cached_property
+    def change(self) -> float:
+        """After minus before on the role's scale (log-ratio, share, or units of the metric)."""
+        return float(self.scaled(self.after) - self.scaled(self.before))
+
+    def standard_error(self, points: int) -> float:
+        """Of the difference of two medians over ``points`` each, autocorrelation priced in."""
+        sigma, rho = self._scaled_noise
+        effective = max(1.0, points * (1 - rho) / (1 + rho))
+        return float(1.25 * sigma * np.sqrt(2 / effective))
+
+    @cached_property
+    def z(self) -> float:
+        """Change over its standard error; infinite where the curve has no noise."""
+        error = self.standard_error(self.window)
+        if error <= 0:
+            return float(np.inf) if self.change else 0.0
+        return abs(self.change) / error
+
+    @cached_property
+    def effect(self) -> float:
+        """The change below which this curve counts as flat."""
+        if self.role.scale == "log":
+            return FLAT_LOG
+        if self.role.scale == "share":
+            return FLAT_SHARE
+        return max(FLAT_LEVEL * self._scaled_noise[0], 0.02 * max(abs(self.before), abs(self.after)))
+
+    @cached_property
+    def changed(self) -> bool:
+        """Whether size and z both pass; z alone calls trivial drifts, size alone calls noise."""
+        if self.n < SHORT:
+            return abs(self.change) >= 2 * self.effect
+        if self.role.scale == "level":
+            return abs(self.change) > 1e-12 and self.z >= SURE_Z
+        return abs(self.change) >= self.effect and self.z >= SURE_Z
+
+    @property
+    def rose(self) -> bool:
+        """Ends clearly higher than it began."""
+        return self.changed and self.change > 0
+
+    @property
+    def fell(self) -> bool:
+        """Ends clearly lower than it began."""
+        return self.changed and self.change < 0
+
+    @cached_property
+    def suddenness(self) -> float:
+        """Share of the whole change inside the steepest tenth of the run, 0 to 1."""
+        smooth = self.scaled(self.smooth)
+        reach = max(1, len(smooth) // 10)
+        total = abs(smooth[-1] - smooth[0])
+        if len(smooth) < 5 or total == 0:
+            return 0.0
+        return float(min(1.0, np.abs(smooth[reach:] - smooth[:-reach]).max() / total))
+
+    @cached_property
+    def word(self) -> str:
+        """One of flat, rises, falls, surges, plunges, drifts, levels off, noisy."""
+        if not self.changed:
+            return "noisy" if self._restless else "flat"
+        up = self.change > 0
+        if self.role.steady:
+            return "drifts"
+        sharp = self.suddenness >= SHARP and (self.role.scale != "log" or abs(self.change) >= FLAT_LOG * 2)
+        if sharp or (self.role.scale == "log" and abs(self.change) >= TENFOLD and self.suddenness >= 0.3):
+            return "surges" if up else "plunges"
+        return "levels off" if self.levelled and up else ("rises" if up else "falls")
+
+    @cached_property
+    def _restless(self) -> bool:
+        """Noise as large as the level itself."""
+        if self.n < SHORT:
+            return False
+        sigma = self._scaled_noise[0]
+        if self.role.scale == "log":
+            return sigma > FLAT_LOG
+        return sigma > 0.25 * max(abs(self.before), abs(self.after), 1e-9)
+
+    @cached_property
+    def levelled(self) -> bool:
+        """Changed earlier, and did not any more in the last third."""
+        smooth = self.scaled(self.smooth)
+        tail = smooth[-max(3, int(len(smooth) * LEVEL_TAIL)) :]
+        half = max(1, len(tail) // 2)
+        late = abs(float(np.median(tail[-half:]) - np.median(tail[:half])))
+        return late <= 0.15 * abs(self.change) + self.standard_error(half * 3)
+
+    @cached_property
+    def onset(self) -> Onset | None:
+        """Where its largest change began; None for a curve too short to say."""
+        at, values, _ = self._reduced
+        return onset(at, self.scaled(values))
+
+    def level_over(self, first: float, last: float) -> float:
+        """Median between two shares of the run (0 to 1)."""
+        a, b = int(first * self.n), max(int(first * self.n) + 1, int(last * self.n))
+        return float(np.median(self.values[a:b]))
+
+    def since(self, step: float) -> Array:
+        """Values from a step on."""
+        return self.values[self.steps >= step]
+
+    def until(self, step: float) -> Array:
+        """Values before a step."""
+        return self.values[self.steps < step]
+
+    def crossing(self, level: float, above: bool, keep: float = 0.8) -> Onset | None:
+        """First step from which the smooth curve stays beyond ``level`` for at least ``keep`` of what follows."""
+        beyond = self.smooth > level if above else self.smooth < level
+        if not beyond.any():
+            return None
+        left = np.cumsum(beyond[::-1])[::-1] / np.arange(len(beyond), 0, -1)
+        good = np.flatnonzero(beyond & (left >= keep))
+        if not len(good):
+            return None
+        i = int(good[0])
+        at = self.smooth_steps
+        return Onset(int(at[i]), int(at[max(0, i - 1)]), int(at[i]))

@@ -1,0 +1,143 @@
+"""What each trainer calls things: one TOML a trainer, found by walking this folder.
+
+``generic.toml`` explains every field and holds the names of hand-written loops; it is asked last.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+GENERIC = "generic"
+
+
+class MetricRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one key of the log is to be understood."""
+
+    key: str
+    name: str
+    unit: str = "1"
+    definition: str = ""
+    conversion: str | None = None
+    zero: str | None = None
+    zero_en: str = ""
+    zero_zh: str = ""
+    comparable: bool = True
+    source: str = ""
+    en: str = ""
+    zh: str = ""
+
+
+class Knob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One setting of a trainer: its flag, and the names under which a configuration holds it."""
+
+    flag: str
+    config: tuple[str, ...] = ()
+    default: Any = None
+    style: str = ""
+    note_en: str = ""
+    note_zh: str = ""
+    source: str = ""
+
+
+class LogHint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to make the trainer log a role that is missing; ``how`` is a flag, the others a clause where none exists."""
+
+    how: str = ""
+    how_en: str = ""
+    how_zh: str = ""
+
+
+class CheckpointRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a saved policy looks on disk."""
+
+    pattern: str = ""
+    parts: tuple[str, ...] = ()
+    under: tuple[str, ...] = ()
+    latest: str = ""
+
+
+class Recognise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Keys and words that give a trainer away."""
+
+    keys: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+
+
+class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
+    """Everything klinic knows of one trainer."""
+
+    title: str
+    recognise: Recognise = Recognise()
+    strip: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
+    style: str = "cli"
+    metric: tuple[MetricRule, ...] = ()
+    knob: dict[str, Knob] = {}
+    log: dict[str, LogHint] = {}
+    checkpoint: CheckpointRule = CheckpointRule()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self._found: dict[str, tuple[MetricRule, str] | None] = {}
+        self._exact: dict[str, MetricRule] = {}
+        self._wild: list[tuple[str, str, MetricRule]] = []
+
+    def prepare(self, name: str) -> Table:
+        """Index the rules once."""
+        self.name = name
+        for rule in self.metric:
+            before, star, after = self._fold(rule.key).partition("*")
+            if star:
+                self._wild.append((before, after, rule))
+            else:
+                self._exact.setdefault(before, rule)
+        return self
+
+    def rule(self, key: str) -> tuple[MetricRule, str] | None:
+        """The rule for a key and what its ``*`` matched; None where the table does not know the key."""
+        if key not in self._found:
+            self._found[key] = self._look_up(key)
+        return self._found[key]
+
+    def _look_up(self, key: str) -> tuple[MetricRule, str] | None:
+        folded = self._fold(key)
+        for prefix in self.strip:
+            if folded.startswith(prefix) and len(folded) > len(prefix):
+                folded = folded[len(prefix) :]
+                break
+        if folded in self._exact:
+            return self._exact[folded], ""
+        for before, after, rule in self._wild:
+            if len(folded) > len(before) + len(after) and folded.startswith(before) and folded.endswith(after):
+                return rule, folded[len(before) : len(folded) - len(after) or None]
+        return None
+
+    def _fold(self, key: str) -> str:
+        return key.lower().replace("-", "_").replace(" ", "_").replace(".", "_") if self.name == GENERIC or self.title.startswith("your own") else key
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Every trainer's table by name, ``generic`` last. Raises msgspec.ValidationError for a malformed table."""
+    found = [(path.name.removesuffix(".toml"), path.read_text(encoding="utf-8")) for path in files(__name__).iterdir() if path.name.endswith(".toml")]
+    for point in entry_points(group="klinic.trainers"):
+        found.append((point.name, files(point.load()).joinpath(f"{point.name}.toml").read_text(encoding="utf-8")))
+    ordered = sorted(found, key=lambda item: (item[0] == GENERIC, item[0]))
+    return {name: _load(name, text) for name, text in ordered}
+
+
+def _load(name: str, text: str) -> Table:
+    table = msgspec.convert(tomllib.loads(text), Table)
+    table.name = name
+    return table.prepare(name)
+
+
+def known(key: str) -> bool:
+    """Whether any trainer's table knows the key."""
+    return any(table.rule(key) is not None for table in tables().values())

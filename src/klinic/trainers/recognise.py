@@ -1,0 +1,31 @@
+"""Which trainer wrote a log: by the keys only it writes, and by words in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from klinic.errors import BadUsage, did_you_mean
+from klinic.run import Trainer
+from klinic.trainers import GENERIC, Table, tables
+
+WORD_VOTES = 2  # a class name in the log weighs as much as two keys
+
+
+def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tuple[Trainer, Table]:
+    """The trainer and its table. Raises BadUsage for an unknown ``forced`` name."""
+    known = tables()
+    if forced is not None:
+        if forced not in known:
+            raise BadUsage(f"unknown trainer {forced!r}", "--trainer", did_you_mean(forced, known) or f"known: {', '.join(known)}")
+        return Trainer(forced, known[forced].title, "--trainer"), known[forced]
+    have = set(keys)
+    best: tuple[int, str, str] = (0, GENERIC, "")
+    for name, table in known.items():
+        stripped = have | {key.removeprefix(prefix) for key in have for prefix in table.strip}
+        hits = [key for key in table.recognise.keys if key in stripped]
+        words = [word for word in table.recognise.text if word in text]
+        votes = len(hits) + WORD_VOTES * len(words)
+        if votes > best[0]:
+            best = (votes, name, ", ".join((hits + words)[:3]))
+    votes, name, because = best
+    return Trainer(name, known[name].title, because), known[name]
