@@ -1,0 +1,55 @@
+"""Entropy falls to a small part of the run's own early level: exploration is over."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Verdict, failure, present, ruled_out, seen, set_knob
+
+GONE = 0.2  # of the own early level: collapsed (science.md D2)
+FADING = 0.4  # of the own early level: act, if nothing is gained by it (science.md D2)
+NATS_SEED = 0.3  # nats/token; "act below 0.3" holds only for models that began above 1 (seed 000, science.md D2)
+NATS_STARTED = 1.0
+NATS_LOW_START = 0.3  # a model that starts below this is a sharp model, not a collapsing one (public runs, quirk 15)
+SOLVED = 0.95  # share of right answers at which low entropy is what learning looks like
+GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
+
+
+@failure(
+    family="exploration",
+    stage="step",
+    explains="zero-advantage too-hard too-easy plateau reward-collapse no-learning length-collapse eval-regression truncation-rise kl-runaway small-batch-noise",
+    treatments=(
+        set_knob("clip_high", to=0.28, only_if="clips"),
+        set_knob("updates_per_batch", to=1, only_if="several-updates"),
+        set_knob("temperature", add=0.1),
+        set_knob("entropy_coef", to=0.001),
+        set_knob("lr", scale=0.5),
+    ),
+)
+def entropy_collapse(facts: Facts) -> Verdict:
+    """Need: entropy at or below 0.2 of its early level. Veto: the task is solved. Support: groups stop differing."""
+    (entropy,) = facts.need("entropy")
+    share = entropy.after / max(entropy.before, 1e-9)
+    if facts.few or not entropy.fell or entropy.before < NATS_LOW_START and share > GONE / 2:
+        return ruled_out(seen(facts, "entropy", "against", "entropy-lives", share=share))
+    success, zero = facts.success, facts.shape("zero_std")
+    if success is not None and success.after >= SOLVED:
+        return ruled_out(seen(facts, facts.success_role, "against", "solved", success))
+    gained = success is not None and success.rose
+    confirmed = zero is not None and zero.after - zero.before >= GROUPS_GONE
+    seed_rule = entropy.before >= NATS_STARTED and entropy.after < NATS_SEED
+    if share <= GONE and (confirmed or not gained or share <= GONE / 2):
+        severity = "stop"
+    elif (share <= FADING and not gained) or (seed_rule and (confirmed or not gained)):
+        severity = "act"
+    else:
+        return ruled_out(seen(facts, "entropy", "against", "entropy-lives", share=share))
+    return present(
+        severity,
+        entropy.onset,
+        seen(facts, "entropy", "for", "entropy-gone", share=share),
+        seen(facts, "zero_std", "for", "groups-gone") if confirmed else None,
+        seen(facts, facts.success_role, "for", "frozen", success) if success is not None and not gained else None,
+        seen(facts, "uniq", "for", "same-samples") if (u := facts.shape("uniq")) is not None and u.fell else None,
+        sure=share <= GONE / 2,
+    )

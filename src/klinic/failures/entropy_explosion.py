@@ -1,0 +1,42 @@
+"""Entropy rises far above its early level and nothing is gained by it."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Verdict, failure, present, ruled_out, seen, set_knob
+
+RISEN = 1.5  # of the own early level (failure_modes.json, rllm #116: 2.0 nats came with a loss of performance)
+FAR = 2.5  # of the own early level: act whatever else is logged
+CAUTION_RISE = 0.25  # nats/token; a rise from a very low level to a low level is only worth minding
+
+
+@failure(
+    family="exploration",
+    stage="step",
+    explains="reward-collapse truncation-rise length-explosion",
+    treatments=(
+        set_knob("entropy_coef", to=0.0, only_if="bonus"),
+        set_knob("clip_high", to=0.2, only_if="high-clip"),
+        set_knob("temperature", add=-0.1),
+        set_knob("lr", scale=0.5),
+    ),
+)
+def entropy_explosion(facts: Facts) -> Verdict:
+    """Need: entropy 1.5 times its early level, reward and acc not rising. Veto: reward or acc rises with it."""
+    (entropy,) = facts.need("entropy")
+    share = entropy.after / max(entropy.before, 1e-9)
+    reward, success = facts.shape("reward"), facts.success
+    if facts.few or not entropy.rose or share < RISEN:
+        return ruled_out(seen(facts, "entropy", "against", "entropy-normal", share=share))
+    gained = (success is not None and success.rose) or (reward is not None and reward.rose)
+    lost = (success is not None and success.fell) or (reward is not None and reward.fell)
+    if gained and not lost:
+        return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
+    small = entropy.after - entropy.before < CAUTION_RISE
+    severity = "stop" if lost and share >= FAR else "act" if (lost or share >= FAR) and not small else "caution"
+    return present(
+        severity,
+        entropy.onset,
+        seen(facts, "entropy", "for", "entropy-up", share=share),
+        seen(facts, "reward", "for", "nothing-gained") if reward is not None else None,
+    )

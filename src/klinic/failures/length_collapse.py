@@ -1,0 +1,27 @@
+"""Responses shrink to half and the answers get no better."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+
+SHRUNK = 0.5  # of the own early length (failure_modes.json)
+
+
+@failure(
+    family="length",
+    stage="reward",
+    treatments=(Treatment("fix-reward", "length_penalty", restart="may"), set_knob("max_new_tokens", scale=2), set_knob("kl_coef", scale=0.5)),
+)
+def length_collapse(facts: Facts) -> Verdict:
+    """Need: half the early length, acc not rising. Veto: acc rises (the answers became concise)."""
+    (length,) = facts.need("len")
+    success = facts.success
+    share = length.after / max(length.before, 1e-9)
+    if facts.few or not length.fell or share > SHRUNK:
+        return ruled_out(seen(facts, "len", "against", "length-kept", share=share))
+    if success is None:
+        return present("caution", length.onset, seen(facts, "len", "for", "length-down", share=share))
+    if not success.fell:
+        return ruled_out(seen(facts, facts.success_role, "against", "concise", success))
+    return present("act", length.onset, seen(facts, "len", "for", "length-down", share=share), seen(facts, facts.success_role, "for", "acc-lost", success))

@@ -1,0 +1,53 @@
+"""Responses grow towards the cap and nothing is gained by the length."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.curves.together import change_between
+
+GROWN = 1.4  # of the own early length (failure_modes.json)
+TRUNC_ACT = 0.15  # share of truncated responses that must be handled (seed 000)
+TRUNC_RUIN = 0.5  # half of the answers are cut
+ACC_FOLLOWS_Z = 3.0  # standard errors by which acc must rise to justify the length
+
+
+@failure(
+    family="length",
+    stage="step",
+    explains="truncation-rise reward-collapse zero-advantage kl-runaway too-hard entropy-explosion eval-regression plateau truncated-from-start",
+    treatments=(
+        Treatment("fix-reward", "reward", only_if="reward-pays"),
+        set_knob("max_new_tokens", scale=2, only_if="truncates"),
+        set_knob("loss_aggregation", to="dr_grpo"),
+        Treatment("fix-reward", "length_penalty", restart="may"),
+    ),
+)
+def length_explosion(facts: Facts) -> Verdict:
+    """Need: length 1.4 times its early level, acc not rising with it. Support: truncation. Veto: acc rises along."""
+    (length,) = facts.need("len")
+    trunc, success, reward = facts.shape("trunc"), facts.success, facts.shape("reward")
+    share = length.after / max(length.before, 1e-9)
+    cut = trunc is not None and trunc.after >= TRUNC_ACT and trunc.after - trunc.before >= TRUNC_ACT / 2
+    grown = not facts.few and length.rose and share >= GROWN
+    if not grown:
+        return ruled_out(seen(facts, "len", "against", "length-steady", share=share))
+    at = length.onset
+    begin, end = (at.step if at else facts.run.first), facts.run.last
+    follow_z = change_between(success, begin, end)[1] if success is not None else None
+    lost = success is not None and (success.fell or (follow_z is not None and follow_z < -ACC_FOLLOWS_Z))
+    pays = reward is not None and facts.success_role == "acc" and change_between(reward, begin, end)[1] > 6 and (follow_z or 0) < ACC_FOLLOWS_Z
+    if follow_z is not None and follow_z >= ACC_FOLLOWS_Z and not (trunc is not None and trunc.after >= TRUNC_RUIN) and not lost:
+        return ruled_out(seen(facts, facts.success_role, "against", "acc-follows", success))
+    if success is None and not cut and not (reward is not None and reward.fell):
+        return present("caution", at, seen(facts, "len", "for", "length-up", share=share))
+    ruin = lost or (trunc is not None and trunc.after >= TRUNC_RUIN) or share >= 3
+    return present(
+        "stop" if ruin and (cut or lost or pays) else "act" if (cut or lost or pays or share >= 2) else "caution",
+        at,
+        seen(facts, "len", "for", "length-up", share=share),
+        seen(facts, "trunc", "for", "cut") if cut else None,
+        seen(facts, facts.success_role, "for", "acc-down" if lost else "acc-flat", success) if success is not None else None,
+        seen(facts, "reward", "for", "reward-pays") if pays else None,
+        sure=share >= 2 and cut,
+    )

@@ -1,0 +1,38 @@
+"""Each step is too large: a fifth of the tokens hits the clip, or the gradient is many times its own level."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Verdict, early, failure, present, ruled_out, seen, set_knob
+
+CLIPPED = 0.20  # share of tokens (seed 000)
+RATIO_OFF = 0.05  # the mean ratio stays at 1 in this failure
+GRADIENT = 4.0  # times the own early level
+
+
+@failure(
+    family="step size",
+    stage="step",
+    explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise no-learning zero-advantage eval-regression",
+    treatments=(set_knob("lr", scale=0.5), set_knob("updates_per_batch", to=1, only_if="several-updates"), set_knob("max_grad_norm", scale=0.5)),
+    restart="may",
+)
+def lr_too_high(facts: Facts) -> Verdict:
+    """Need: clip fraction above 0.2 that stays, ratio near 1. Veto: sequence-level clipping, ratio off 1."""
+    (clip,) = facts.need("clip_frac")
+    ratio, gradient = facts.shape("ratio_mean"), facts.shape("grad_norm")
+    if str(facts.setting("importance_level") or "token") in ("sequence", "sequence_token", "gspo"):
+        return ruled_out(seen(facts, "clip_frac", "against", "sequence-level"))
+    if clip.after < CLIPPED:
+        return ruled_out(seen(facts, "clip_frac", "against", "clip-low"))
+    if ratio is not None and abs(ratio.after - 1) >= RATIO_OFF:
+        return ruled_out(seen(facts, "ratio_mean", "against", "ratio-off"))
+    strong = gradient is not None and (gradient.after >= GRADIENT * gradient.before or gradient.after > 3)
+    at = early(facts) if clip.before >= CLIPPED else clip.onset
+    return present(
+        "act",
+        at,
+        seen(facts, "clip_frac", "for", "clip-high"),
+        seen(facts, "grad_norm", "for", "gradient-high") if strong else None,
+        seen(facts, "ratio_mean", "for", "ratio-one") if ratio is not None else None,
+    )

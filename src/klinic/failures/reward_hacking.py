@@ -1,0 +1,44 @@
+"""The reward rises and the share of right answers does not follow."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen
+from klinic.curves.together import parting
+
+LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
+FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_modes.json)
+FALL_Z = -3.0  # acc clearly falls
+SHARE_OF_RISE = 0.3  # part of the reward's whole rise that must come after the split
+FULL = 0.95  # at this acc nothing is left to follow with
+ACC_POINTS = 8  # a sparse acc cannot say that it stands still
+
+
+@failure(
+    family="reward",
+    stage="reward",
+    explains="entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard reward-collapse",
+    treatments=(Treatment("fix-reward", "reward"), Treatment("inspect", "rollouts"), Treatment("inspect", "reward_parts")),
+)
+def reward_hacking(facts: Facts) -> Verdict:
+    """Need: after some split the reward rises and acc does not. Veto: acc rises along, or is full."""
+    reward, acc = facts.need("reward", "acc")
+    if facts.few or acc.n < ACC_POINTS:
+        if acc.n >= 3 and reward.n >= 3 and reward.last > reward.first and acc.last < 0.5 * acc.first:
+            return present("caution", None, seen(facts, "reward", "for", "reward-up"), seen(facts, "acc", "for", "acc-down"))
+        return ruled_out(seen(facts, "acc", "against", "too-sparse"))
+    parted = parting(reward, acc, LEADER_Z, FOLLOWER_Z)
+    whole = reward.highest - reward.lowest
+    if parted is None or acc.after >= FULL or parted.leader_change < SHARE_OF_RISE * whole:
+        return ruled_out(seen(facts, "acc", "against", "together"))
+    falls = parted.follower_z <= FALL_Z
+    begin = acc.onset if falls and acc.onset is not None else None
+    at = begin if begin is not None else reward.onset
+    return present(
+        "stop" if falls else "act",
+        at,
+        seen(facts, "reward", "for", "reward-up", change=parted.leader_change),
+        seen(facts, "acc", "for", "acc-down" if falls else "acc-flat", change=parted.follower_change),
+        seen(facts, "entropy", "for", "entropy-normal") if (e := facts.shape("entropy")) is not None and not e.changed else None,
+        sure=falls and parted.leader_z > 2 * LEADER_Z,
+    )

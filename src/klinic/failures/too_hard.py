@@ -1,0 +1,31 @@
+"""Nearly every group is all wrong: nothing to learn from."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
+
+WRONG = 0.03  # share of right answers (failure_modes.json)
+GROUPS = 0.8  # share of zero-variance groups (failure_modes.json)
+
+
+@failure(
+    family="data",
+    stage="data",
+    explains="zero-advantage no-learning plateau gradient-lost",
+    treatments=(Treatment("change-data", "easier_data"), set_knob("group_size", scale=2), Treatment("fix-reward", "partial_credit"), Treatment("inspect", "verifier")),
+)
+def too_hard(facts: Facts) -> Verdict:
+    """Need: hardly any right answer from start to end, and groups without variance. Veto: it was learning before."""
+    success, reward, spread = facts.success, facts.shape("reward"), facts.shape("reward_std")
+    zero = facts.shape("zero_std") or facts.shape("all_wrong")
+    floor = reward is not None and reward.values.max() == 0 and reward.values.min() == 0
+    if success is None and not floor:
+        facts.need("acc")
+    if zero is None and spread is None and not floor:
+        facts.need("zero_std")
+    none_right = floor or (success is not None and max(success.before, success.after) <= WRONG)
+    same = (zero is not None and min(zero.before, zero.after) >= GROUPS) or (zero is None and (floor or (spread is not None and spread.after == 0)))
+    if not none_right or not same:
+        return ruled_out(seen(facts, facts.success_role, "against", "some-right", success))
+    return present("stop" if not facts.few else "act", early(facts), seen(facts, "reward", "for", "all-wrong"), seen(facts, "zero_std", "for", "groups-agree") if zero is not None else None, sure=True)
