@@ -1,0 +1,38 @@
+"""From the first cause to one change, a checkpoint to go back to, and the flags for what was not logged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from klinic.advise.checkpoints import roll_back_to
+from klinic.advise.knobs import action
+from klinic.diagnosis import Action, Diagnosis, Missing
+from klinic.facts import Facts
+from klinic.failures import cards
+from klinic.run import Run
+from klinic.trainers import GENERIC, tables
+
+GROUPS_GONE = 0.91  # zero-variance share at which no gradient is left: going back comes first (DESIGN.md 4.8)
+
+
+def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
+    """Add the first action, the others in order, and the checkpoint."""
+    main = answer.main
+    if main is None:
+        return answer
+    card = cards()[main.failure]
+    ordered = [found for treatment in card.treatments if (found := action(treatment, main, facts)) is not None]
+    back = roll_back_to(answer.run, main.onset.low if main.onset else None) if card.restart == "must" and main.severity != "caution" else None
+    return replace(answer, first_action=ordered[0] if ordered else None, then=tuple(ordered[1:]), roll_back_to=back)
+
+
+def how_to_log(run: Run, role: str) -> Missing:
+    """How this run's trainer logs a role that is missing."""
+    for name in (run.trainer.name, GENERIC):
+        hint = tables()[name].log.get(role)
+        if hint is not None:
+            return Missing(role, hint.how, {"en": hint.how_en, "zh": hint.how_zh})
+    return Missing(role)
+
+
+__all__ = ["Action", "advise", "how_to_log"]

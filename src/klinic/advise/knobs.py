@@ -1,0 +1,92 @@
+"""One treatment as one change in the trainer's own flag, with its old and its next value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klinic.diagnosis import Action, Finding
+from klinic.facts import Facts
+from klinic.failures import Treatment
+from klinic.trainers import GENERIC, Knob, tables
+
+CLIPS = 0.001  # clip fraction above which the clip range does anything
+LOSS_AGGREGATIONS = {"trl": ("dr_grpo", ("dr_grpo", "dapo")), "verl": ("token-mean", ("token-mean", "seq-mean-token-sum-norm"))}
+
+
+def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | None:
+    """The action, or None where it does not apply to this run or this trainer has no such knob."""
+    if not _applies(treatment, finding, facts):
+        return None
+    if treatment.kind != "set":
+        return Action(treatment.kind, treatment.knob, restart=treatment.restart, why=f"action.{treatment.knob}", failure=finding.failure)
+    run = facts.run
+    table = tables()[run.trainer.name]
+    knob = table.knob.get(treatment.knob)
+    if knob is None:
+        if run.trainer.name != GENERIC:
+            return None
+        knob = Knob(treatment.knob)
+    stated = run.setting(treatment.knob)
+    if treatment.knob == "clip_high" and stated is None:
+        stated = run.setting("clip_low") or run.setting("clip_range")
+    lr = facts.shape("lr")
+    if treatment.knob == "lr" and stated is None and lr is not None and lr.values.max() > 0:
+        stated = float(lr.values.max())
+    old = stated if stated is not None else knob.default
+    new = _new(treatment, old, run.trainer.name)
+    if new is None and old is not None or (new is not None and new == old):
+        return None
+    flag = knob.flag
+    return Action("set", treatment.knob, flag, old, new, _command(flag, new, knob.style or table.style), treatment.restart, f"action.{treatment.knob}", finding.failure)
+
+
+def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
+    need = treatment.only_if
+    if not need:
+        return True
+    if need == "clips":
+        clip = facts.shape("clip_frac")
+        return clip is not None and clip.highest > CLIPS
+    if need == "several-updates":
+        return (facts.number("updates_per_batch") or 1) > 1
+    if need == "bonus":
+        return (facts.number("entropy_coef") or 0) > 0
+    if need == "high-clip":
+        return (facts.number("clip_high") or 0) > 0.2
+    if need == "truncates":
+        trunc = facts.shape("trunc")
+        return trunc is not None and trunc.after > 0.1
+    if need == "reward-pays":
+        return any(e.sentence == "reward-pays" for e in finding.evidence)
+    return finding.side == need
+
+
+def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
+    if treatment.knob == "loss_aggregation":
+        to, already = LOSS_AGGREGATIONS.get(trainer, (treatment.to, ()))
+        return None if old in already else to
+    if treatment.to is not None:
+        if treatment.knob == "kl_coef" and isinstance(old, int | float) and old >= treatment.to:
+            return _round(old * 3)
+        if treatment.knob == "entropy_coef" and isinstance(old, int | float) and treatment.to and old >= treatment.to:
+            return _round(old * 3)
+        return treatment.to
+    if not isinstance(old, int | float) or isinstance(old, bool):
+        return None
+    new = old * treatment.scale if treatment.scale is not None else old + (treatment.add or 0)
+    return max(1, round(new)) if isinstance(old, int) and treatment.add is None else _round(new)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _command(flag: str, new: Any, style: str) -> str | None:
+    if new is None:
+        return None
+    text = f"{new:g}" if isinstance(new, float) else str(new)
+    if style == "override":
+        return f"{flag}={text}"
+    if style == "python":
+        return f"{flag}={text}"
+    return f"{flag} {text}"

@@ -1,0 +1,179 @@
+"""Run every failure, put causes before consequences, keep what is ruled out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from klinic.diagnosis import Diagnosis, Finding, Missing, Note
+from klinic.errors import BadUsage, did_you_mean
+from klinic.facts import FEW, SOME, Facts, NotLogged
+from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
+from klinic.read import read_all
+from klinic.run import Run
+
+ENOUGH = 8  # logged points below which "healthy" is not a result
+LATE = 0.08  # share of the run by which a consequence may seem to come before its cause
+LOW_GROUPS = (0.35, 0.75)  # zero-variance share worth a note (seed 003's bands as shares, science.md D1)
+
+
+def diagnose(path: str | Path | Run, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any) -> Diagnosis:
+    """Diagnose one run. Raises UnreadableInput, or BadUsage for an unknown slug."""
+    if isinstance(path, Run):
+        return judge(path, only, skip)
+    from klinic.read import read
+
+    return judge(read(path, **options), only, skip)
+
+
+def diagnose_all(path: str | Path, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any) -> list[Diagnosis]:
+    """Diagnose every run under a path, worst first."""
+    order = {"failing": 0, "caution": 1, "unclear": 2, "healthy": 3}
+    found = [judge(run, only, skip) for run in read_all(path, **options)]
+    return sorted(found, key=lambda d: (order[d.status], SEVERITIES.index(d.main.severity) if d.main and d.main.severity else 9))
+
+
+def judge(run: Run, only: Collection[str] = (), skip: Collection[str] = ()) -> Diagnosis:
+    """The diagnosis of a run that was read."""
+    from klinic.advise import advise, how_to_log
+
+    chosen = _chosen(only, skip)
+    facts = Facts(run)
+    findings = [_ask(card, facts, run) for card in chosen]
+    findings = _causes_first(findings, run)
+    status = _status(findings, facts)
+    findings = [
+        replace(f, missing=tuple(how_to_log(run, m.metric) for m in f.missing)) if f.missing else f for f in findings
+    ]
+    answer = Diagnosis(run, status, tuple(findings), notes=_notes(facts, findings))
+    main = answer.main
+    if main is not None:
+        mover = _first_mover(main)
+        answer = replace(answer, first_mover=mover)
+    return advise(answer, facts)
+
+
+def _chosen(only: Collection[str], skip: Collection[str]) -> list[Card]:
+    known = cards()
+    for slug in [*only, *skip]:
+        if slug not in known:
+            raise BadUsage(f"unknown failure {slug!r}", "--only/--skip", did_you_mean(slug, known) or "klinic explain lists them")
+    return [card for slug, card in known.items() if (not only or slug in only) and slug not in skip]
+
+
+def _ask(card: Card, facts: Facts, run: Run) -> Finding:
+    try:
+        verdict = card.judge(facts)
+    except NotLogged as missing:
+        return Finding(card.slug, "not_checked", missing=tuple(Missing(role) for role in missing.roles))
+    except Exception as trouble:  # a check that crashes is a finding, and the others still run
+        return Finding(card.slug, "not_checked", crashed=f"{type(trouble).__name__}: {trouble}")
+    return Finding(
+        card.slug,
+        verdict.status,
+        verdict.severity,
+        _confidence(verdict, facts) if verdict.status in ("present", "benign") else None,
+        verdict.onset,
+        None,
+        verdict.slice,
+        verdict.side,
+        verdict.evidence,
+    )
+
+
+def _confidence(verdict: Verdict, facts: Facts) -> str:
+    """certain: two supports beside the need; short logs stay possible unless the change is unmistakable."""
+    supports = sum(e.says == "for" for e in verdict.evidence) - 1
+    if facts.n <= FEW:
+        return "likely" if verdict.sure else "possible"
+    if facts.n < SOME and not verdict.sure:
+        return "possible"
+    if supports >= 2 or (verdict.sure and supports >= 1):
+        return "certain"
+    return "likely" if supports >= 1 or verdict.sure else "possible"
+
+
+def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
+    """Order the present ones: what explains others and moved first leads, what it explains follows from it."""
+    known = cards()
+    present = [f for f in findings if f.status == "present"]
+    slack = LATE * max(1, run.last - run.first)
+
+    def begin(f: Finding) -> float:
+        return float(f.onset.step) if f.onset is not None else float("inf")
+
+    def explains(a: Finding, b: Finding) -> bool:
+        return b.failure in known[a.failure].explains and (begin(a) <= begin(b) + slack or b.onset is None or known[a.failure].stage == "implementation")
+
+    because: dict[str, str] = {}
+    for b in present:
+        causes = [a for a in present if a is not b and explains(a, b) and _weight(a) >= _weight(b) - 1]
+        # Two that explain each other: the earlier one is the cause, a tie goes by stage.
+        causes = [a for a in causes if not (explains(b, a) and _rank(b, known, begin) < _rank(a, known, begin))]
+        if causes:
+            because[b.failure] = min(causes, key=lambda a: _rank(a, known, begin)).failure
+    for slug in list(because):  # point at the root
+        seen = {slug}
+        while because[slug] in because and because[slug] not in seen:
+            seen.add(because[slug])
+            because[slug] = because[because[slug]]
+    roots = [f for f in present if f.failure not in because]
+    roots.sort(key=lambda f: (SEVERITIES.index(f.severity or "caution"), *_rank(f, known, begin)))
+    follow = sorted((replace(f, status="consequence", because_of=because[f.failure]) for f in present if f.failure in because), key=begin)
+    rest = [f for f in findings if f.status != "present"]
+    order = {"benign": 0, "ruled_out": 1, "not_checked": 2}
+    rest.sort(key=lambda f: order[f.status])
+    return [*roots, *follow, *rest]
+
+
+def _weight(f: Finding) -> int:
+    return {"stop": 3, "act": 2, "caution": 1}.get(f.severity or "caution", 0)
+
+
+def _rank(f: Finding, known: dict[str, Card], begin: Any) -> tuple[float, int]:
+    return begin(f), STAGES.index(known[f.failure].stage)
+
+
+def _status(findings: list[Finding], facts: Facts) -> str:
+    present = [f for f in findings if f.status in ("present", "consequence")]
+    if any(f.severity in ("stop", "act") for f in present):
+        return "failing"
+    if present:
+        return "caution"
+    progress = [shape for role in ("reward", "acc") if (shape := facts.shape(role)) is not None]
+    if not progress or max(shape.n for shape in progress) < ENOUGH:
+        return "unclear"
+    return "healthy"
+
+
+def _first_mover(main: Finding) -> str | None:
+    moved = [e for e in main.evidence if e.says == "for" and e.onset is not None]
+    if not moved:
+        return main.evidence[0].metric if main.evidence else None
+    return min(moved, key=lambda e: e.onset or 0).metric
+
+
+def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
+    notes: list[Note] = []
+    run = facts.run
+    present = {f.failure for f in findings if f.status in ("present", "consequence")}
+    zero, adv = facts.shape("zero_std"), facts.shape("adv_std")
+    if zero is not None and LOW_GROUPS[0] <= zero.after < LOW_GROUPS[1] and not present & {"too-easy", "zero-advantage", "too-hard"}:
+        notes.append(Note("adv_std" if adv is not None else "zero_std", "note.groups", {"zero": zero.after, "before": zero.before}))
+    if not run.curves:
+        notes.append(Note(None, "note.no-metrics", {"holds": ", ".join(f"{count:,} {kind}" for kind, count in run.holds.items() if count) or "-"}))
+        if run.unread_keys:
+            notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
+    if "counted" in run.notes and run.curves:
+        notes.append(Note(None, "note.counted", {}))
+    if len(run.segments) > 1:
+        notes.append(Note(None, "note.segments", {"count": len(run.segments), "spans": ", ".join(f"{s.first}-{s.last}" for s in run.segments[:6])}))
+    if 0 < facts.n <= FEW:
+        notes.append(Note(None, "note.few", {"n": facts.n}))
+    for name, (en, zh) in run.absent.items():
+        from klinic.vitals import role_of
+
+        notes.append(Note(role_of(name), "note.absent", {"en": en, "zh": zh, "metric": role_of(name) or name}))
+    return tuple(notes)
