@@ -1,28 +1,18 @@
-"""Make the bundled demo run: a tiny model under TRL's GRPOTrainer whose policy collapses.
-
-The task: read four letters out of a-d, write the same letters in alphabetical order. The reward
-that is paid is the share of letters in the right place (`acc`) plus 0.125 for the right length.
-`acc` alone is a second reward function of weight 0, so TRL logs it but does not train on it.
-
-The one fault: from step --fault-step on the learning rate is --fault-factor times what the
-config says. Each update then overshoots: the policy runs into whatever sequence was ahead at that
-moment, entropy goes to 0, all completions of a group earn the same reward, the advantages are 0
-and nothing is left to learn from. --fault-factor 1 gives the same run without the fault.
-
-Needs torch, trl and datasets; no network and no GPU. From an empty scratch folder, so that the
-log holds no machine path:
-
-    python make_demo_run.py --out runs/collapse --keep kept 2>&1 | tee stdout.log
+"""Make a real GRPO run whose policy collapses: a tiny model learns sums under TRL until, at
+--fault-step, its small entropy bonus is replaced by a strong entropy penalty (the one fault).
 """
 
 import argparse
 import os
 import random
+import re
 import shutil
+import string
+import time
 import warnings
 from pathlib import Path
 
-# Must be set before transformers is imported: the hub is never asked for anything.
+# Set before transformers is imported: nothing is ever asked of the hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -35,25 +25,28 @@ from transformers import (  # noqa: E402
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
     TrainerCallback,
+    set_seed,
 )
 from trl import GRPOConfig, GRPOTrainer  # noqa: E402
 
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
-TASK_LETTERS = "abcd"
-# The letters e-l are never right: they make the first policy nearly always wrong, so that the
-# healthy stretch has something to learn.
-ALL_CHARS = TASK_LETTERS + "efghijkl" + ">"
-WORD_LENGTH = 8
-# A power of two, as the word length is: TRL compares the standard deviation of a group with 0 to
-# within 1e-8, and eight equal rewards of, say, 0.6 miss that by rounding.
-LENGTH_BONUS = 0.125
-FORM_STEPS = 150
-KEPT_FILES = ("trainer_state.json", "config.json", "model.safetensors")
+SCRATCH = string.ascii_lowercase[:16]
+OPERANDS = 20
+GROUP = 8
+ANSWER = re.compile(f"[{SCRATCH}]+=([0-9]+)")
+# Share of right answers in what the base model is taught: it leaves RL something to learn.
+BASE_RIGHT = 0.4
+CHECKPOINT_FILES = (
+    "trainer_state.json",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+)
 
 
-def build_tokenizer() -> PreTrainedTokenizerFast:
-    """One token per character."""
-    vocab = {token: number for number, token in enumerate(SPECIAL + list(ALL_CHARS))}
+def make_tokenizer():
+    """One token a character."""
+    vocab = {token: i for i, token in enumerate([*SPECIAL, *"0123456789+=:", *SCRATCH])}
     core = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     core.decoder = decoders.Fuse()
@@ -67,145 +60,150 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def build_model(tokenizer: PreTrainedTokenizerFast, layers: int, folder: Path) -> LlamaForCausalLM:
-    """A small model that knows the form of an answer, saved and read back.
+def prompt_of(x, y):
+    # Fixed width, so that all prompts have six tokens.
+    return f"{x:02}+{y:02}:"
 
-    With beta above 0 TRL loads the reference policy a second time from the folder that the model
-    came from, so a model that exists in memory only will not do.
+
+def demonstration(rng, x, y):
+    """Some scratch letters, `=`, and an answer that is often slightly off.
+
+    The letters stand in for reasoning text: they are free, so a healthy policy keeps a high
+    entropy there, as a language model does in its wording.
     """
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        max_position_embeddings=64,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
+    length = min(max(3, int(rng.gauss(8, 2))), 16)
+    letters = "".join(
+        rng.choice(SCRATCH) if rng.random() < 0.5 else SCRATCH[(x + i) % len(SCRATCH)]
+        for i in range(length)
     )
-    model = LlamaForCausalLM(config)
-    teach_form(model, tokenizer)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return LlamaForCausalLM.from_pretrained(folder)
+    off = 0 if rng.random() < BASE_RIGHT else rng.choice([-10, -2, -1, 1, 2, 10])
+    return f"{letters}={max(0, x + y + off)}"
 
 
-def teach_form(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Stand in for the fine-tuning that comes before RL: any word of the right length, then stop.
-
-    Without it most of the run would go into learning to stop, and lengths would tell the story.
-    """
+def make_base(folder, tokenizer, problems, steps, seed):
+    """Teach a random model the format and rough sums, as pretraining would have."""
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            max_position_embeddings=64,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            tie_word_embeddings=False,
+        )
+    )
+    rng = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    first, last = (tokenizer.convert_tokens_to_ids(TASK_LETTERS[end]) for end in (0, -1))
-    prompt_end, stop = tokenizer.convert_tokens_to_ids([">", "<eos>"])
-    for _ in range(FORM_STEPS):
-        words = torch.randint(first, last + 1, (64, 2 * WORD_LENGTH))
-        column = torch.ones(64, 1, dtype=torch.long)
-        prompt, answer = words.split(WORD_LENGTH, dim=1)
-        tokens = torch.cat([prompt, column * prompt_end, answer, column * stop], dim=1)
-        labels = tokens.clone()
-        labels[:, : WORD_LENGTH + 1] = -100  # the prompt is given, not learned
-        model(input_ids=tokens, labels=labels).loss.backward()
+    for _ in range(steps):
+        rows = []
+        for _ in range(64):
+            x, y = rng.choice(problems)
+            prompt = tokenizer(prompt_of(x, y))["input_ids"]
+            answer = tokenizer(demonstration(rng, x, y))["input_ids"]
+            rows.append((len(prompt), [*prompt, *answer, tokenizer.eos_token_id]))
+        width = max(len(ids) for _, ids in rows)
+        ids = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for _, row in rows])
+        mask = (ids != tokenizer.pad_token_id).long()
+        labels = ids.masked_fill(mask == 0, -100)
+        for i, (prompt_length, _) in enumerate(rows):
+            labels[i, :prompt_length] = -100
+        loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+    # A folder, not an object: with beta above 0 TRL loads the reference policy from it.
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    print(f"base model: {steps} supervised steps, loss {loss.item():.3f}", flush=True)
 
 
-def build_dataset(seed: int) -> Dataset:
-    """Random words and the same letters in order."""
-    dice = random.Random(seed)
-    words = ["".join(dice.choices(TASK_LETTERS, k=WORD_LENGTH)) for _ in range(2048)]
-    rows = [{"prompt": word + ">", "answer": "".join(sorted(word))} for word in words]
-    return Dataset.from_list(rows)
+def sum_reward(completions, answer, **_):
+    """1 for scratch letters followed by the right sum, else 0."""
+    found = (ANSWER.fullmatch(text) for text in completions)
+    return [float(bool(m) and m[1] == right) for m, right in zip(found, answer, strict=True)]
 
 
 def acc(completions, answer, **_):
-    """Share of letters in the right place, each letter too many taking one off again."""
-    scores = []
-    for text, right in zip(completions, answer):
-        hits = sum(given == wanted for given, wanted in zip(text, right))
-        extra = max(len(text) - WORD_LENGTH, 0)
-        scores.append(max(hits - extra, 0) / WORD_LENGTH)
-    return scores
+    """The same measure under its own name; weight 0, so TRL only logs it."""
+    return sum_reward(completions, answer)
 
 
-def sort_reward(completions, answer, **_):
-    """What is paid: acc plus a small part for writing neither too few nor too many letters."""
-    scores = acc(completions, answer)
-    return [score + LENGTH_BONUS * (len(text) == WORD_LENGTH)
-            for score, text in zip(scores, completions)]
+class EntropyFault(TrainerCallback):
+    """From one step on, give the entropy term another coefficient."""
 
-
-class LearningRateFault(TrainerCallback):
-    """Multiply the learning rate once, at the given step."""
-
-    def __init__(self, step: int, factor: float):
+    def __init__(self, step, coefficient):
         self.step = step
-        self.factor = factor
+        self.coefficient = coefficient
+        self.trainer = None
 
-    def on_step_begin(self, args, state, control, optimizer=None, lr_scheduler=None, **_):
-        if state.global_step != self.step:
-            return
-        # Both places: the optimizer for this step, the scheduler's base for all later ones.
-        lr_scheduler.base_lrs = [rate * self.factor for rate in lr_scheduler.base_lrs]
-        for group in optimizer.param_groups:
-            group["lr"] *= self.factor
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == self.step:
+            self.trainer.entropy_coef = self.coefficient
 
 
-def keep(out: Path, target: Path) -> None:
-    """Copy only what a reader of the run needs; optimizer states are large and name the machine."""
-    target.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(out / "trainer_state.json", target / "trainer_state.json")
-    for checkpoint in sorted(out.glob("checkpoint-*")):
-        folder = target / checkpoint.name
-        folder.mkdir(exist_ok=True)
-        for name in KEPT_FILES:
-            shutil.copyfile(checkpoint / name, folder / name)
+def keep_logs_only(out):
+    """Drop what is large or names the machine: optimizer, scheduler, RNG, pickled arguments."""
+    for checkpoint in out.glob("checkpoint-*"):
+        for path in checkpoint.iterdir():
+            if path.name not in CHECKPOINT_FILES:
+                path.unlink()
+            else:
+                # Weights are written for the owner alone; the run is there to be shared.
+                path.chmod(0o644)
+    shutil.rmtree(out / "base")
+    # TRL's model card: text only, nothing of the run.
+    (out / "README.md").unlink(missing_ok=True)
 
 
-def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/collapse"), help="the trainer's")
-    parser.add_argument("--keep", type=Path, help="folder for the files worth keeping")
-    parser.add_argument("--steps", type=int, default=120)
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="run folder; a relative path keeps the log portable")
+    parser.add_argument("--steps", type=int, default=140)
+    parser.add_argument("--base-steps", type=int, default=2000, help="supervised steps beforehand")
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--prompts", type=int, default=64, help="prompts a step")
+    parser.add_argument("--entropy-coef", type=float, default=0.001)
     parser.add_argument("--fault-step", type=int, default=40)
-    parser.add_argument("--fault-factor", type=float, default=15.0)
-    parser.add_argument("--prompts", type=int, default=16, help="prompts a step")
-    parser.add_argument("--layers", type=int, default=1)
+    parser.add_argument("--fault-entropy-coef", type=float, default=-3.0)
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
-def main() -> None:
+def main():
     options = parse_args()
-    # One thread: with more, OpenMP spins and a busy machine makes a tiny model far slower.
+    # One thread: with more, OpenMP spins, and a tiny model gets far slower on a busy machine.
     torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
-    # Warnings print the file they come from, and so the paths of the machine.
+    # Warnings print the path of the file they come from.
     warnings.filterwarnings("ignore")
+    set_seed(options.seed)
 
-    tokenizer = build_tokenizer()
-    model = build_model(tokenizer, options.layers, options.out / "base")
-    group_size = 8
+    tokenizer = make_tokenizer()
+    problems = [(x, y) for x in range(OPERANDS) for y in range(OPERANDS)]
+    base = options.out / "base"
+    make_base(base, tokenizer, problems, options.base_steps, options.seed)
     args = GRPOConfig(
         output_dir=str(options.out),
         max_steps=options.steps,
-        per_device_train_batch_size=options.prompts * group_size,
-        gradient_accumulation_steps=1,
-        num_generations=group_size,
+        per_device_train_batch_size=options.prompts * GROUP,
+        num_generations=GROUP,
         num_iterations=1,
-        max_completion_length=16,
+        max_completion_length=24,
         learning_rate=options.lr,
         lr_scheduler_type="constant",
-        adam_epsilon=float(os.environ.get("EPS","1e-5")),
+        # Above 0, or TRL neither keeps a reference policy nor logs kl.
         beta=1e-3,
+        # Not 0, or TRL builds no entropy term that the fault could change.
+        entropy_coef=options.entropy_coef,
         reward_weights=[1.0, 0.0],
         logging_steps=1,
         save_steps=20,
+        save_total_limit=7,
         report_to=[],
-        log_completions=False,
         use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
@@ -213,18 +211,23 @@ def main() -> None:
         seed=options.seed,
     )
     print(args, flush=True)
+    fault = EntropyFault(options.fault_step, options.fault_entropy_coef)
     trainer = GRPOTrainer(
-        model=model,
-        reward_funcs=[sort_reward, acc],
+        model=str(base),
+        reward_funcs=[sum_reward, acc],
         args=args,
-        train_dataset=build_dataset(options.seed),
+        train_dataset=Dataset.from_list(
+            [{"prompt": prompt_of(x, y), "answer": str(x + y)} for x, y in problems]
+        ),
         processing_class=tokenizer,
-        callbacks=[LearningRateFault(options.fault_step, options.fault_factor)],
+        callbacks=[fault],
     )
+    fault.trainer = trainer
+    started = time.time()
     trainer.train()
     trainer.save_state()
-    if options.keep:
-        keep(options.out, options.keep)
+    keep_logs_only(options.out)
+    print(f"trained {options.steps} steps in {time.time() - started:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

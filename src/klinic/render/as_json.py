@@ -152,8 +152,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
+    if hasattr(value, "item"):  # a numpy scalar
+        value = value.item()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if hasattr(value, "item"):
-        return _plain(value.item())
     return value

@@ -1,0 +1,72 @@
+"""``klinic diagnose RUN...``: the four answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from klinic.cli import language
+from klinic.cli._options import config_option, lang_option, map_option, output_option, trainer_option
+
+EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
+
+
+@click.command("diagnose")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--format", "form", default="text", show_default=True, help="text, json, markdown or github")
+@output_option
+@click.option("--only", multiple=True, metavar="SLUG", help="check only this failure (repeatable)")
+@click.option("--skip", multiple=True, metavar="SLUG", help="leave this failure out (repeatable)")
+@click.option("--fail-on", type=click.Choice(["stop", "act", "caution"]), default="act", show_default=True, help="exit 1 from this severity on")
+@click.option("--all", "everything", is_flag=True, help="list all that is ruled out and not checked")
+@map_option
+@config_option
+@trainer_option
+@lang_option
+def command(
+    runs: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    fail_on: str,
+    everything: bool,
+    mapping: tuple[str, ...],
+    config: Path | None,
+    trainer: str | None,
+    lang: str | None,
+) -> int:
+    """Is it healthy, or which failure is it; since when; what to change first; where to go back to.
+
+    RUN is a log file, a folder, or - for standard input. Exit code: 0 healthy or caution, 1 failing, 2 unreadable
+    or misused, 3 unclear.
+    """
+    from klinic.cli._options import write
+    from klinic.diagnose import diagnose_all
+    from klinic.failures import SEVERITIES
+    from klinic.read import parse_mapping
+    from klinic.render import renderer
+
+    show = renderer(form)
+    spoken = (lang or "en") if form == "json" else language(lang)
+    found = []
+    for run in runs:
+        found += diagnose_all(run, only=only, skip=skip, trainer=trainer, mapping=parse_mapping(mapping), config=config)
+    if len(runs) > 1:
+        order = ["failing", "caution", "unclear", "healthy"]
+        found.sort(key=lambda answer: order.index(answer.status))
+    write(show.render(found, spoken, everything=everything, colour=output is None and _colour()), output)
+    worst = [SEVERITIES.index(f.severity) for a in found for f in a.findings if f.status in ("present", "consequence") and f.severity]
+    if worst and min(worst) <= SEVERITIES.index(fail_on):
+        return 1
+    return EXIT["unclear"] if found and all(answer.status == "unclear" for answer in found) else 0
+
+
+def _colour() -> bool:
+    import os
+
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
