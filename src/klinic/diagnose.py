@@ -102,14 +102,20 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
     slack = LATE * max(1, run.last - run.first)
 
     def begin(f: Finding) -> float:
-        return float(f.onset.step) if f.onset is not None else float("inf")
+        # A wide interval says that the step is hardly known: its middle counts then.
+        return max(float(f.onset.step), (f.onset.low + f.onset.high) / 2) if f.onset is not None else float("inf")
 
     def explains(a: Finding, b: Finding) -> bool:
-        return b.failure in known[a.failure].explains and (begin(a) <= begin(b) + slack or b.onset is None or known[a.failure].stage == "implementation")
+        if b.failure not in known[a.failure].explains:
+            return False
+        # A broken implementation or a reward that pays for something else lies under whatever moved first, and an
+        # outcome (no group differs, the reward is gone) is never a cause.
+        under = known[a.failure].stage in ("implementation", "reward") or known[b.failure].stage == "outcome"
+        return under or a.onset is None or b.onset is None or begin(a) <= begin(b) + slack
 
     because: dict[str, str] = {}
     for b in present:
-        causes = [a for a in present if a is not b and explains(a, b) and _weight(a) >= _weight(b) - 1]
+        causes = [a for a in present if a is not b and explains(a, b) and (_weight(a) >= _weight(b) - 1 or known[b.failure].stage == "outcome")]
         # Two that explain each other: the earlier one is the cause, a tie goes by stage.
         causes = [a for a in causes if not (explains(b, a) and _rank(b, known, begin) < _rank(a, known, begin))]
         if causes:
@@ -132,8 +138,8 @@ def _weight(f: Finding) -> int:
     return {"stop": 3, "act": 2, "caution": 1}.get(f.severity or "caution", 0)
 
 
-def _rank(f: Finding, known: dict[str, Card], begin: Any) -> tuple[float, int]:
-    return begin(f), STAGES.index(known[f.failure].stage)
+def _rank(f: Finding, known: dict[str, Card], begin: Any) -> tuple[float, int, str]:
+    return begin(f), STAGES.index(known[f.failure].stage), f.failure
 
 
 def _status(findings: list[Finding], facts: Facts) -> str:

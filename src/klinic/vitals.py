@@ -30,6 +30,7 @@ class Role:
     abnormal: dict[str, str]
     floor: float = 0.0
     steady: bool = False
+    coarse: bool = False  # a share over few groups: its levels are means, since medians of 0 and 1 jump
 
 
 def _role(
@@ -41,9 +42,10 @@ def _role(
     zh: tuple[str, str, str],
     floor: float = 0.0,
     steady: bool = False,
+    coarse: bool = False,
 ) -> Role:
     pairs = [dict(en=a, zh=b) for a, b in zip(en, zh, strict=True)]
-    return Role(name, tuple(names.split()), unit, scale, *pairs, floor=floor, steady=steady)
+    return Role(name, tuple(names.split()), unit, scale, *pairs, floor=floor, steady=steady, coarse=coarse)
 
 
 # Healthy shapes and what their loss means: seed 000 (table of the eight), seed 003 (reading table),
@@ -131,6 +133,7 @@ ROLES: dict[str, Role] = {
             "share",
             ("zero-variance groups", "below 0.35", "towards 1: no group differs any more, no gradient"),
             ("零方差组占比", "低于 0.35", "趋近 1：没有组还有差异，没有梯度"),
+            coarse=True,
         ),
         _role(
             "all_right",
@@ -139,6 +142,7 @@ ROLES: dict[str, Role] = {
             "share",
             ("groups all right", "rises slowly", "towards 1: the questions are too easy"),
             ("全对组占比", "缓升", "趋近 1：题目太易"),
+            coarse=True,
         ),
         _role(
             "all_wrong",
@@ -147,6 +151,7 @@ ROLES: dict[str, Role] = {
             "share",
             ("groups all wrong", "falls slowly", "towards 1: the questions are too hard"),
             ("全错组占比", "缓降", "趋近 1：题目太难"),
+            coarse=True,
         ),
         _role(
             "trunc",

@@ -64,12 +64,15 @@ class Shape:
     @cached_property
     def before(self) -> float:
         """Level at the start: the run's own baseline."""
-        return float(np.median(self.values[: self.window]))
+        return self._level(self.values[: self.window])
 
     @cached_property
     def after(self) -> float:
         """Level at the end."""
-        return float(np.median(self.values[-self.window :]))
+        return self._level(self.values[-self.window :])
+
+    def _level(self, values: Array) -> float:
+        return float(np.mean(values) if self.role.coarse else np.median(values))
 
     @property
     def first(self) -> float:

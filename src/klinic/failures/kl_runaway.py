@@ -13,6 +13,7 @@ SURGE = 6.0  # times its own level within the window (failure_modes.json)
 WINDOW = 0.15  # share of the run
 FROM = 0.01  # nats/token; KL starts at 0, so a quotient means something only above this
 FAR = 0.3  # nats/token that a surge must reach
+SWEPT = 30.0  # times its own early level, whatever the pace, where reward is lost and entropy risen
 GONE = 3.0  # nats/token token mean: outside any healthy run seen (lab 3.1 to 6.8; healthy at most 0.2, TRL tiny 1.1)
 
 
@@ -35,6 +36,8 @@ def kl_runaway(facts: Facts) -> Verdict:
     hot = entropy is not None and entropy.after >= 1.3 * entropy.before and entropy.rose
     stuck = success is not None and not success.rose
     gone = per_token and kl.after >= GONE
+    if at is None and per_token and lost and hot and kl.after >= SWEPT * max(kl.before, FROM):
+        at = kl.onset
     if not gone and not (at is not None and kl.after >= FAR and (lost or hot or (stuck and kl.after >= 1))):
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
     return present(

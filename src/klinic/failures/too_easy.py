@@ -8,6 +8,9 @@ from klinic.failures import Treatment, Verdict, failure, present, ruled_out, see
 # Seed 003's adv_std bands (0.8, 0.5, 0.3) as shares of zero-variance groups (science.md D1).
 CAUTION, ACT, STOP = 0.35, 0.75, 0.91
 RIGHT = 0.8  # share of right answers (failure_modes.json)
+CHRONIC = 0.6  # zero-variance share of a task that was nearly solved when the run began
+SOLVED = 0.95  # share of right answers at which the run has done its work
+REWARD_HIGH = 0.7  # of its own maximum: the stand-in for "right" where no accuracy is logged
 ENTROPY_GONE = 0.2  # of the early level: then the groups agree because nothing varies
 
 
@@ -24,6 +27,11 @@ def too_easy(facts: Facts) -> Verdict:
     success = facts.success
     if zero is None:
         facts.need("zero_std")
+    reward = facts.shape("reward")
+    if success is None and zero is not None and reward is not None and reward.n >= 100:
+        high = not reward.changed and float(reward.values.mean()) >= REWARD_HIGH * reward.values.max() > 0
+        if high and float(zero.values.mean()) >= CAUTION:
+            return present("caution", None, seen(facts, "zero_std", "for", "groups-agree", zero), seen(facts, "reward", "for", "reward-high"))
     if success is None:
         facts.need("acc")
     assert zero is not None and success is not None
@@ -32,7 +40,9 @@ def too_easy(facts: Facts) -> Verdict:
         return ruled_out(seen(facts, facts.success_role, "against", "not-full", success))
     if entropy is not None and entropy.fell and entropy.after < ENTROPY_GONE * entropy.before and success.after < 0.95:
         return ruled_out(seen(facts, "entropy", "against", "entropy-gone"))
-    severity = "stop" if zero.after >= STOP else "act" if zero.after >= ACT and success.after < 0.95 else "caution"
+    # Groups that agreed from the start on a task that is nearly solved burn compute, but nothing broke.
+    chronic = zero.before >= CHRONIC
+    severity = "caution" if chronic or success.after >= SOLVED else "stop" if zero.after >= STOP else "act" if zero.after >= ACT else "caution"
     at = zero.onset if zero.rose else None
     return present(
         severity,

@@ -24,7 +24,7 @@ def truncated_from_start(facts: Facts) -> Verdict:
     if trunc is None and length is None:
         facts.need("trunc")
     if trunc is not None:
-        if trunc.first < MOSTLY or trunc.before < MOSTLY or trunc.after < MOSTLY:
+        if trunc.first < MOSTLY or trunc.before < MOSTLY or trunc.after < MOSTLY or trunc.lowest < MOSTLY / 1.4:
             return ruled_out(seen(facts, "trunc", "against", "not-cut"))
         share = trunc.before
     else:

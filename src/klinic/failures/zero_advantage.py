@@ -9,6 +9,7 @@ from klinic.failures import Treatment, Verdict, early, failure, present, ruled_o
 
 # Seed 003's adv_std bands (0.5, 0.3) as shares of zero-variance groups (science.md D1).
 ACT, STOP = 0.75, 0.91
+RIGHT = 0.8  # share of right answers at which agreeing groups mean easy data (failure_modes.json)
 
 
 @failure(
@@ -26,7 +27,7 @@ def zero_advantage(facts: Facts) -> Verdict:
         if zero.after < ACT:
             return ruled_out(seen(facts, "zero_std", "against", "groups-differ"))
         success = facts.success
-        fine = success is not None and success.after >= 0.95
+        fine = success is not None and success.after >= RIGHT
         at = zero.onset if zero.rose else early(facts)
         return present("caution" if fine else "stop" if zero.after >= STOP else "act", at, seen(facts, "zero_std", "for", "groups-agree"), sure=zero.after >= STOP)
     assert spread is not None

@@ -22,7 +22,7 @@ def sniff(name: str, head: str) -> bool:
     start = head.lstrip()
     if start.startswith("["):
         return start[1:].lstrip()[:1] in "{]"  # "[ 12] reward=0.4" is a console line
-    if not start.startswith("{"):
+    if not start.startswith("{") or start[1:].lstrip()[:1] not in ('"', "}"):
         return False
     first, _, rest = start.partition("\n")
     following = rest.lstrip()

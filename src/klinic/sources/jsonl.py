@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder().decode
 def sniff(name: str, head: str) -> bool:
     """Every line in sight is an object of its own."""
     first = head.lstrip().split("\n", 2)
-    if not first[0].lstrip().startswith("{"):
+    if first[0].lstrip()[:1] != "{" or first[0].lstrip()[1:].lstrip()[:1] not in ('"', "}"):
         return False
     if len(first) > 1 and first[1].strip() and not first[1].lstrip().startswith("{"):
         return first[0].rstrip().endswith("}")
