@@ -162,6 +162,15 @@ ROLES: dict[str, Role] = {
             ("截断率", "低于 0.10", "超过 0.15：回答被截断"),
         ),
         _role(
+            "adv_max",
+            "adv_max/*",
+            "1",
+            "log",
+            ("largest advantage", "steady", "shrinks: the groups differ less and less"),
+            ("最大优势", "平稳", "缩小：组内差异越来越小"),
+            floor=1e-4,
+        ),
+        _role(
             "grad_norm",
             "grad_norm/pre_clip grad_norm/unknown",
             "1",

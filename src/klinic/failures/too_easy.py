@@ -11,6 +11,7 @@ RIGHT = 0.8  # share of right answers (failure_modes.json)
 CHRONIC = 0.6  # zero-variance share of a task that was nearly solved when the run began
 SOLVED = 0.95  # share of right answers at which the run has done its work
 REWARD_HIGH = 0.7  # of its own maximum: the stand-in for "right" where no accuracy is logged
+SHRUNK = 0.5  # of the largest advantage's own level: the stand-in where neither groups nor adv_std are logged
 ENTROPY_GONE = 0.2  # of the early level: then the groups agree because nothing varies
 
 
@@ -25,13 +26,16 @@ def too_easy(facts: Facts) -> Verdict:
     """Need: share of right answers above 0.8 and zero-variance groups above 0.35. Veto: entropy is gone."""
     zero = facts.shape("zero_std") or facts.shape("all_right")
     success = facts.success
-    if zero is None:
-        facts.need("zero_std")
     reward = facts.shape("reward")
+    largest = facts.shape("adv_max")
+    if zero is None and success is not None and largest is not None and success.after >= RIGHT and largest.fell and largest.after < SHRUNK * largest.before:
+        return present("caution", largest.onset, seen(facts, "adv_max", "for", "advantages-shrink"), seen(facts, facts.success_role, "for", "right", success))
     if success is None and zero is not None and reward is not None and reward.n >= 100:
         high = not reward.changed and float(reward.values.mean()) >= REWARD_HIGH * reward.values.max() > 0
         if high and float(zero.values.mean()) >= CAUTION:
             return present("caution", None, seen(facts, "zero_std", "for", "groups-agree", zero), seen(facts, "reward", "for", "reward-high"))
+    if zero is None:
+        facts.need("zero_std")
     if success is None:
         facts.need("acc")
     assert zero is not None and success is not None

@@ -1,0 +1,95 @@
+"""Phrases that several formats share, all taken from the findings as they are."""
+
+from __future__ import annotations
+
+from klinic.diagnosis import Action, Diagnosis, Finding, Note
+from klinic.failures import Evidence
+from klinic.render.as_json import how
+from klinic.text import figure, page, say, say_of
+from klinic.vitals import ROLES
+
+
+def metric_title(role: str, lang: str) -> str:
+    """The short name of a role as tables print it."""
+    return role if role in ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len") or role not in ROLES else ROLES[role].title[lang]
+
+
+def levels(e: Evidence) -> str:
+    """``1.84 -> 0.01``, or one value where nothing moved."""
+    if e.before is None or e.after is None:
+        return ""
+    if e.word in ("flat", "noisy") and figure(e.before) == figure(e.after):
+        return figure(e.after)
+    return f"{figure(e.before)} -> {figure(e.after)}"
+
+
+def shape(e: Evidence, lang: str) -> str:
+    """``plunges from step 112``."""
+    if e.before is None:
+        return ""
+    word = say(f"word.{e.word}", lang)
+    return word if e.onset is None else f"{word} {say('text.from_step', lang, step=e.onset)}"
+
+
+def since(finding: Finding, lang: str) -> str:
+    """``since step 112 (105 to 118)``."""
+    at = finding.onset
+    if at is None:
+        return ""
+    if at.step == at.low == at.high:
+        return say("text.from_step", lang, step=at.step) if at.step > 1 else say("text.from_start", lang)
+    return say("text.since", lang, step=at.step, low=at.low, high=at.high)
+
+
+def text_of(finding: Finding, e: Evidence, lang: str) -> str:
+    """The evidence as a sentence."""
+    values = {"before": e.before, "after": e.after, "onset": e.onset, **e.values}
+    return say_of(finding.failure, e.sentence, lang, {k: v for k, v in values.items() if v is not None})
+
+
+def change(action: Action, lang: str) -> str:
+    """The one change: the flag with its new value, or what to do where no flag helps."""
+    if action.command is not None:
+        old = f" {say('text.was', lang, old=action.old)}" if action.old is not None else ""
+        return say("text.change", lang, command=action.command + old)
+    if action.kind == "set":
+        return say("text.do", lang, what=f"{action.flag}: {say(action.why, lang)}")
+    return say("text.do", lang, what=say(action.why, lang))
+
+
+def short(action: Action, lang: str) -> str:
+    """An action in a list."""
+    return action.command or (action.flag if action.kind == "set" and action.flag else say(action.why, lang))
+
+
+def note(n: Note, lang: str) -> str:
+    """A note as a sentence."""
+    return str(n.values.get(lang)) if n.sentence == "note.absent" else say(n.sentence, lang, **n.values)
+
+
+def back(answer: Diagnosis, lang: str) -> str | None:
+    """Where to go back to."""
+    point = answer.roll_back_to
+    if point is None:
+        return None
+    state = say("text.incomplete", lang, parts=", ".join(point.missing)) if point.missing else say("text.complete", lang)
+    return say("text.go_back", lang, name=point.name, state=state)
+
+
+def unchecked(answer: Diagnosis, lang: str) -> list[str]:
+    """``reward-hacking (needs acc: set trainer.test_freq=5)`` for every failure that could not be checked."""
+    found = []
+    for f in answer.findings:
+        if f.status != "not_checked":
+            continue
+        if f.crashed:
+            found.append(f"{f.failure} ({say('text.crashed', lang, what=f.crashed)})")
+        else:
+            needs = [say("text.needs_how", lang, metric=m.metric, how=how(m, lang)) if how(m, lang) else say("text.needs", lang, metric=m.metric) for m in f.missing]
+            found.append(f"{f.failure} ({'; '.join(needs)})")
+    return found
+
+
+def title(slug: str, lang: str) -> str:
+    """The failure's name in the language."""
+    return page(slug, lang).title
