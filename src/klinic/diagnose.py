@@ -169,7 +169,7 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     if zero is not None and LOW_GROUPS[0] <= zero.after < LOW_GROUPS[1] and not present & {"too-easy", "zero-advantage", "too-hard"}:
         notes.append(Note("adv_std" if adv is not None else "zero_std", "note.groups", {"zero": zero.after, "before": zero.before}))
     if not run.curves:
-        notes.append(Note(None, "note.no-metrics", {"holds": ", ".join(f"{count:,} {kind}" for kind, count in run.holds.items() if count) or "-"}))
+        notes.append(Note(None, "note.no-metrics", {"holds": {kind: count for kind, count in run.holds.items() if count}}))
         if run.unread_keys:
             notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
     if "counted" in run.notes and run.curves:

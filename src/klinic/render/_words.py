@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from klinic.diagnosis import Action, Diagnosis, Finding, Note
 from klinic.failures import Evidence
-from klinic.render.as_json import how
+from klinic.render.as_json import how, note_text
 from klinic.text import figure, page, say, say_of
 from klinic.vitals import ROLES
 
@@ -64,7 +64,7 @@ def short(action: Action, lang: str) -> str:
 
 def note(n: Note, lang: str) -> str:
     """A note as a sentence."""
-    return str(n.values.get(lang)) if n.sentence == "note.absent" else say(n.sentence, lang, **n.values)
+    return note_text(n.sentence, n.values, lang)
 
 
 def back(answer: Diagnosis, lang: str) -> str | None:

@@ -70,8 +70,18 @@ def as_dict(answer: Diagnosis, lang: str) -> dict[str, Any]:
             "complete": not answer.roll_back_to.missing,
         },
         "smoke": _smoke(answer, lang),
-        "notes": [{"metric": n.metric, "text": n.values.get(lang) if n.sentence == "note.absent" else say(n.sentence, lang, **n.values)} for n in answer.notes],
+        "notes": [{"metric": n.metric, "text": note_text(n.sentence, n.values, lang)} for n in answer.notes],
     }
+
+
+def note_text(sentence: str, values: dict[str, Any], lang: str) -> str:
+    """A note as a sentence; counts of what a log holds are spelled out in the language."""
+    if sentence == "note.absent":
+        return str(values.get(lang, ""))
+    if "holds" in values:
+        kinds = [f"{count:,} {say(f'holds.{kind}', lang)}" for kind, count in values["holds"].items()]
+        values = {**values, "holds": ", ".join(kinds) or "-"}
+    return say(sentence, lang, **values)
 
 
 def _smoke(answer: Diagnosis, lang: str) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
 
 def _section(answer: Diagnosis, lang: str) -> str:
     run, main = answer.run, answer.main
-    whole = say("text.run", lang, name=run.name, trainer=run.trainer.title, steps=run.last - run.first + 1 if run.curves else 0)
+    whole = say("text.run", lang, name=run.name, trainer=run.trainer.title, steps=run.logged)
     lines = [f"## {main.failure if main else say(f'status.{answer.status}', lang)}", "", whole, ""]
     if main is None:
         lines.append(say("text.nothing" if answer.status == "healthy" else "text.undecided", lang))

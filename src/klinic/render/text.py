@@ -25,7 +25,7 @@ def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
 
 def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
     run, main = answer.run, answer.main
-    whole = say("text.run", lang, name=run.name, trainer=run.trainer.title, steps=run.last - run.first + 1 if run.curves else 0)
+    whole = say("text.run", lang, name=run.name, trainer=run.trainer.title, steps=run.logged)
     lines = []
     if main is None:
         lines.append(_row([_paint(say(f"status.{answer.status}", lang), answer.status, colour)], whole))
@@ -63,7 +63,7 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                 lines.append(wrap(say("text.then", lang, list=" / ".join(words.short(a, lang) for a in answer.then)), "  ", "    "))
             if answer.first_action.kind == "set":
                 lines.append(wrap(say("text.compare", lang, old=_short(run.path)), "  ", "    "))
-    unchecked = words.unchecked(answer, lang)
+    unchecked = words.unchecked(answer, lang) if run.curves or everything else []
     if everything:
         lines.append("")
         for f in answer.findings:

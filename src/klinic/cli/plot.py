@@ -1,0 +1,33 @@
+"""``klinic plot RUN -o curves.png``: the eight curves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from klinic.cli import language
+from klinic.cli._options import config_option, lang_option, map_option, trainer_option, write_bytes
+
+
+@click.command("plot")
+@click.argument("run", metavar="RUN")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("klinic.png"), show_default=True, metavar="FILE", help="the PNG to write")
+@map_option
+@config_option
+@trainer_option
+@lang_option
+def command(run: str, output: Path, mapping: tuple[str, ...], config: Path | None, trainer: str | None, lang: str | None) -> int:
+    """Draw the eight vital curves in their fixed order, the onset shaded through all of them."""
+    from klinic.diagnose import diagnose_all
+    from klinic.errors import UnreadableInput
+    from klinic.read import parse_mapping
+    from klinic.render.png import render
+
+    found = diagnose_all(run, trainer=trainer, mapping=parse_mapping(mapping), config=config)
+    drawable = [answer for answer in found if answer.run.curves]
+    if not drawable:
+        raise UnreadableInput("no metrics to draw", run, "klinic diagnose says what the log holds")
+    write_bytes(render(drawable[0], language(lang)), output)
+    click.echo(str(output))
+    return 0
