@@ -29,7 +29,7 @@ from klinic.sources.rows import Reading, flatten, number
 from klinic.trainers import Table, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
-from klinic.vitals import ROLES, players
+from klinic.vitals import ROLES, players, role_of
 
 LOG_SUFFIXES = {".log", ".txt", ".out", ".err", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ""}
 CONFIG_NAMES = re.compile(r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$", re.IGNORECASE)
@@ -116,9 +116,9 @@ def _groups(place: Path) -> dict[Path, list[Path]]:
         logs = [here / name for name in sorted(names) if _may_be_log(here / name)]
         if logs:
             groups[here] = logs
-    for folder, found in states.items():
-        if not any(log.name == "trainer_state.json" for log in groups.get(folder, [])):
-            groups.setdefault(folder, []).append(max(found)[1])
+    for run_folder, found in states.items():
+        if not any(log.name == "trainer_state.json" for log in groups.get(run_folder, [])):
+            groups.setdefault(run_folder, []).append(max(found)[1])
     return groups
 
 
@@ -158,7 +158,8 @@ def _run(
     curves = _derived(curves, config, table, trainer)
     lead = usable[leading]
     absent = {key: why for done in converted for key, why in done.absent.items() if key not in curves}
-    spans = [curve.steps for curve in curves.values()]
+    # The clock's own columns also stand in the end-of-run summary: only what plays a role counts as a logged step.
+    spans = [curve.steps for name, curve in curves.items() if role_of(name)] or [curve.steps for curve in curves.values()]
     unread = sorted({key for done in converted for key in done.unread} | {key for reading in readings for key in list(reading.unknown)[:50]})
     return Run(
         name=name,
@@ -315,9 +316,14 @@ def _settings(found: Mapping[str, tuple[Any, str]], table: Table) -> dict[str, S
     settings: dict[str, Setting] = {}
     for knob, rule in table.knob.items():
         for name in rule.config:
-            key = name if name in found else next((k for k in found if k.endswith("." + name)), None) if "." in name else by_ending.get(name)
-            if key is not None:
-                value, at = found[key]
+            if name in found:
+                at_key: str | None = name
+            elif "." in name:
+                at_key = next((k for k in found if k.endswith("." + name)), None)
+            else:
+                at_key = by_ending.get(name)
+            if at_key is not None:
+                value, at = found[at_key]
                 if isinstance(value, str) and (parsed := number(value)) is not None and not value.endswith("%"):
                     value = int(parsed) if value.lstrip("+-").isdigit() else parsed
                 if value is not None and not isinstance(value, dict | list):

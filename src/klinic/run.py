@@ -107,7 +107,7 @@ class Run:
     """One training run, read and named; never changed afterwards.
 
     curves: canonical metric name -> Curve. config: knob -> Setting. unread_keys: numeric keys that the
-    trainer's table does not know. holds: what the log holds beside metrics ("412 lines, 3 tracebacks").
+    trainer's table does not know. absent: metrics whose constant 0 means "not computed", and why (en, zh). holds: counts of what the log holds beside metrics.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Run:
     events: tuple[Event, ...] = ()
     sources: tuple[str, ...] = ()
     unread_keys: tuple[str, ...] = ()
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     holds: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     first: int = 0

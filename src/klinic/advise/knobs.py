@@ -34,7 +34,7 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
         stated = float(lr.values.max())
     old = stated if stated is not None else knob.default
     new = _new(treatment, old, run.trainer.name)
-    if new is None and old is not None or (new is not None and new == old):
+    if (new is None and old is not None) or (new is not None and new == old):
         return None
     flag = knob.flag
     return Action("set", treatment.knob, flag, old, new, _command(flag, new, knob.style or table.style), treatment.restart, f"action.{treatment.knob}", finding.failure)

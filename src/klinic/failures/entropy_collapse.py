@@ -30,7 +30,7 @@ def entropy_collapse(facts: Facts) -> Verdict:
     """Need: entropy at or below 0.2 of its early level. Veto: the task is solved. Support: groups stop differing."""
     (entropy,) = facts.need("entropy")
     share = entropy.after / max(entropy.before, 1e-9)
-    if facts.few or not entropy.fell or entropy.before < NATS_LOW_START and share > GONE / 2:
+    if facts.few or not entropy.fell or (entropy.before < NATS_LOW_START and share > GONE / 2):
         return ruled_out(seen(facts, "entropy", "against", "entropy-lives", share=share))
     success, zero = facts.success, facts.shape("zero_std")
     if success is not None and success.after >= SOLVED:

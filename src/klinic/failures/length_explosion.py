@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from klinic.curves.together import change_between
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
-from klinic.curves.together import change_between
 
 GROWN = 1.4  # of the own early length (failure_modes.json)
 TRUNC_ACT = 0.15  # share of truncated responses that must be handled (seed 000)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from klinic.curves.onset import Onset
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen
-from klinic.curves.onset import Onset
 
 K3_BELOW = -1e-5  # k3 is never negative on any token; a little slack for printing and bf16
 NOISE_Z = 6.0  # k1 is negative on 48 % of tokens at KL 0.005 (science.md 1.3): only a level beyond the noise counts

@@ -17,7 +17,7 @@ HOST = re.compile(r"Killed process|oom-kill|ray\.exceptions\.OutOfMemoryError|me
 @failure(
     family="memory",
     stage="implementation",
-    treatments=(set_knob("rollout_memory", scale=0.8, only_if="rollout"), set_knob("micro_batch", scale=0.5, only_if="train"), Treatment("inspect", "memory")),
+    treatments=(set_knob("max_model_len", scale=0.5, only_if="rollout"), set_knob("rollout_memory", scale=1.2, only_if="rollout"), set_knob("micro_batch", scale=0.5, only_if="train"), Treatment("inspect", "memory")),
 )
 def out_of_memory(facts: Facts) -> Verdict:
     """Need: a memory error in the log. The side is read from the frames, the innermost first."""

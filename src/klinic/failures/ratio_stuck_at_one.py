@@ -23,5 +23,5 @@ def ratio_stuck_at_one(facts: Facts) -> Verdict:
     stuck = ratio is not None and ratio.n >= ROWS and bool(np.all(np.abs(ratio.values - 1) < EXACT))
     unclipped = clip is not None and clip.n >= ROWS and bool(np.all(clip.values == 0))
     if (stuck and (clip is None or unclipped)) or (ratio is None and unclipped):
-        return present("act" if stuck else "caution", early(facts), seen(facts, "ratio_mean" if stuck else "clip_frac", "for", "exactly-one", updates=updates))
+        return present("act" if stuck else "caution", early(facts), seen(facts, "ratio_mean" if stuck else "clip_frac", "for", "exactly-one", updates=round(updates)))
     return ruled_out(seen(facts, "ratio_mean" if ratio is not None else "clip_frac", "against", "moves"))

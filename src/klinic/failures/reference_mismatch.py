@@ -15,7 +15,7 @@ def reference_mismatch(facts: Facts) -> Verdict:
     """Need: KL above 0.02 at step 0 or 1. Veto: it starts at 0."""
     (kl,) = facts.need("kl")
     metric = facts.metric("kl")
-    if kl.steps[0] > STEPS or "counted" in facts.run.notes or facts.run.segments and facts.run.segments[0].first > STEPS:
+    if kl.steps[0] > STEPS or "counted" in facts.run.notes or (facts.run.segments and facts.run.segments[0].first > STEPS):
         return ruled_out(seen(facts, "kl", "against", "no-first-step"))
     following = kl.values[1:6]
     if metric is None or "seq_sum" in metric.name or kl.first < AT_ZERO or not len(following) or following.min() < STAYS * kl.first:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from klinic.curves.together import parting
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen
-from klinic.curves.together import parting
 
 LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
 FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_modes.json)

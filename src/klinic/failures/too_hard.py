@@ -13,7 +13,7 @@ GROUPS = 0.8  # share of zero-variance groups (failure_modes.json)
     family="data",
     stage="data",
     explains="zero-advantage no-learning plateau gradient-lost",
-    treatments=(Treatment("change-data", "easier_data"), set_knob("group_size", scale=2), Treatment("fix-reward", "partial_credit"), Treatment("inspect", "verifier")),
+    treatments=(Treatment("change-data", "easier_data"), set_knob("group_size", scale=2), Treatment("fix-reward", "partial_credit"), Treatment("inspect", "verifier", restart="no")),
 )
 def too_hard(facts: Facts) -> Verdict:
     """Need: hardly any right answer from start to end, and groups without variance. Veto: it was learning before."""

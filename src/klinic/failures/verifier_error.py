@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from klinic.curves.together import parting
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen
-from klinic.curves.together import parting
 
 SHARE = 0.05  # of samples on which the verifier failed
 EVENTS = 2  # messages of a failing parser or time-out
 RISE_Z = 6.0
 
 
-@failure(family="reward", stage="implementation", explains="reward-collapse too-hard zero-advantage small-batch-noise reward-hacking plateau", treatments=(Treatment("fix-code", "verifier"),), restart="may")
+@failure(family="reward", stage="implementation", explains="reward-collapse too-hard zero-advantage small-batch-noise reward-hacking plateau", treatments=(Treatment("fix-code", "verifier", restart="may"),), restart="may")
 def verifier_error(facts: Facts) -> Verdict:
     """Need: a logged error share above 0.05, messages of the verifier, or reward and acc that part the wrong way."""
     share = facts.shape("verifier_error")

@@ -1,0 +1,38 @@
+# Two commands do all the set-up: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-all check bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "klinic needs Python 3.11 or newer: make PYTHON=python3.11 " or 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	-@$(BIN)/klinic diagnose src/klinic/demo/trl-entropy-collapse
+	@echo
+	@printf 'the eight curves: '
+	@$(BIN)/klinic plot src/klinic/demo/trl-entropy-collapse -o klinic-demo.png
+
+test: $(READY)
+	$(BIN)/python -m pytest -m 'not torch'
+
+test-all: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,torch]'
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m 'not torch'
+
+bench: $(READY)
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV) klinic-demo.png
