@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Diagnosis", "Run", "diagnose", "read"]
-_HOMES = {"Diagnosis": "klinic.diagnosis", "Run": "klinic.run", "diagnose": "klinic.diagnose", "read": "klinic.read"}
+_HOMES = {
+    "Diagnosis": "klinic.diagnosis",
+    "Run": "klinic.run",
+    "diagnose": "klinic.diagnose",
+    "read": "klinic.read",
+}
 
 
 def __getattr__(name: str) -> Any:

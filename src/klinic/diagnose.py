@@ -16,10 +16,19 @@ from klinic.run import Run
 
 ENOUGH = 8  # logged points below which "healthy" is not a result
 LATE = 0.08  # share of the run by which a consequence may seem to come before its cause
-LOW_GROUPS = (0.35, 0.75)  # zero-variance share worth a note (seed 003's bands as shares, science.md D1)
+LOW_GROUPS = (
+    0.35,
+    0.75,
+)  # zero-variance share worth a note (seed 003's bands as shares, science.md D1)
 
 
-def diagnose(path: str | Path | Run, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any) -> Diagnosis:
+def diagnose(
+    path: str | Path | Run,
+    *,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    **options: Any,
+) -> Diagnosis:
     """Diagnose one run. Raises UnreadableInput, or BadUsage for an unknown slug."""
     if isinstance(path, Run):
         return judge(path, only, skip)
@@ -28,11 +37,19 @@ def diagnose(path: str | Path | Run, *, only: Collection[str] = (), skip: Collec
     return judge(read(path, **options), only, skip)
 
 
-def diagnose_all(path: str | Path, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any) -> list[Diagnosis]:
+def diagnose_all(
+    path: str | Path, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any
+) -> list[Diagnosis]:
     """Diagnose every run under a path, worst first."""
     order = {"failing": 0, "caution": 1, "unclear": 2, "healthy": 3}
     found = [judge(run, only, skip) for run in read_all(path, **options)]
-    return sorted(found, key=lambda d: (order[d.status], SEVERITIES.index(d.main.severity) if d.main and d.main.severity else 9))
+    return sorted(
+        found,
+        key=lambda d: (
+            order[d.status],
+            SEVERITIES.index(d.main.severity) if d.main and d.main.severity else 9,
+        ),
+    )
 
 
 def judge(run: Run, only: Collection[str] = (), skip: Collection[str] = ()) -> Diagnosis:
@@ -45,7 +62,8 @@ def judge(run: Run, only: Collection[str] = (), skip: Collection[str] = ()) -> D
     findings = _causes_first(findings, run)
     status = _status(findings, facts)
     findings = [
-        replace(f, missing=tuple(how_to_log(run, m.metric) for m in f.missing)) if f.missing else f for f in findings
+        replace(f, missing=tuple(how_to_log(run, m.metric) for m in f.missing)) if f.missing else f
+        for f in findings
     ]
     answer = Diagnosis(run, status, tuple(findings), notes=_notes(facts, findings))
     main = answer.main
@@ -59,7 +77,11 @@ def _chosen(only: Collection[str], skip: Collection[str]) -> list[Card]:
     known = cards()
     for slug in [*only, *skip]:
         if slug not in known:
-            raise BadUsage(f"unknown failure {slug!r}", "--only/--skip", did_you_mean(slug, known) or "klinic explain lists them")
+            raise BadUsage(
+                f"unknown failure {slug!r}",
+                "--only/--skip",
+                did_you_mean(slug, known) or "klinic explain lists them",
+            )
     return [card for slug, card in known.items() if (not only or slug in only) and slug not in skip]
 
 
@@ -67,7 +89,9 @@ def _ask(card: Card, facts: Facts, run: Run) -> Finding:
     try:
         verdict = card.judge(facts)
     except NotLogged as missing:
-        return Finding(card.slug, "not_checked", missing=tuple(Missing(role) for role in missing.roles))
+        return Finding(
+            card.slug, "not_checked", missing=tuple(Missing(role) for role in missing.roles)
+        )
     except Exception as trouble:  # a check that crashes is a finding, and the others still run
         return Finding(card.slug, "not_checked", crashed=f"{type(trouble).__name__}: {trouble}")
     return Finding(
@@ -103,21 +127,38 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
 
     def begin(f: Finding) -> float:
         # A wide interval says that the step is hardly known: its middle counts then.
-        return max(float(f.onset.step), (f.onset.low + f.onset.high) / 2) if f.onset is not None else float("inf")
+        return (
+            max(float(f.onset.step), (f.onset.low + f.onset.high) / 2)
+            if f.onset is not None
+            else float("inf")
+        )
 
     def explains(a: Finding, b: Finding) -> bool:
         if b.failure not in known[a.failure].explains:
             return False
         # A broken implementation or a reward that pays for something else lies under whatever moved first, and an
         # outcome (no group differs, the reward is gone) is never a cause.
-        under = known[a.failure].stage in ("implementation", "reward") or known[b.failure].stage == "outcome"
+        under = (
+            known[a.failure].stage in ("implementation", "reward")
+            or known[b.failure].stage == "outcome"
+        )
         return under or a.onset is None or b.onset is None or begin(a) <= begin(b) + slack
 
     because: dict[str, str] = {}
     for b in present:
-        causes = [a for a in present if a is not b and explains(a, b) and (_weight(a) >= _weight(b) - 1 or known[b.failure].stage == "outcome")]
+        causes = [
+            a
+            for a in present
+            if a is not b
+            and explains(a, b)
+            and (_weight(a) >= _weight(b) - 1 or known[b.failure].stage == "outcome")
+        ]
         # Two that explain each other: the earlier one is the cause, a tie goes by stage.
-        causes = [a for a in causes if not (explains(b, a) and _rank(b, known, begin) < _rank(a, known, begin))]
+        causes = [
+            a
+            for a in causes
+            if not (explains(b, a) and _rank(b, known, begin) < _rank(a, known, begin))
+        ]
         if causes:
             because[b.failure] = min(causes, key=lambda a: _rank(a, known, begin)).failure
     for slug in list(because):  # point at the root
@@ -126,8 +167,21 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
             seen.add(because[slug])
             because[slug] = because[because[slug]]
     roots = [f for f in present if f.failure not in because]
-    roots.sort(key=lambda f: (SEVERITIES.index(f.severity or "caution"), *_rank(f, known, begin)))
-    follow = sorted((replace(f, status="consequence", because_of=because[f.failure]) for f in present if f.failure in because), key=begin)
+    roots.sort(
+        key=lambda f: (
+            SEVERITIES.index(f.severity or "caution"),
+            known[f.failure].stage == "outcome",  # what is broken comes before what was lost by it
+            *_rank(f, known, begin),
+        )
+    )
+    follow = sorted(
+        (
+            replace(f, status="consequence", because_of=because[f.failure])
+            for f in present
+            if f.failure in because
+        ),
+        key=begin,
+    )
     rest = [f for f in findings if f.status != "present"]
     order = {"benign": 0, "ruled_out": 1, "not_checked": 2}
     rest.sort(key=lambda f: order[f.status])
@@ -166,20 +220,49 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     run = facts.run
     present = {f.failure for f in findings if f.status in ("present", "consequence")}
     zero, adv = facts.shape("zero_std"), facts.shape("adv_std")
-    if zero is not None and LOW_GROUPS[0] <= zero.after < LOW_GROUPS[1] and not present & {"too-easy", "zero-advantage", "too-hard"}:
-        notes.append(Note("adv_std" if adv is not None else "zero_std", "note.groups", {"zero": zero.after, "before": zero.before}))
+    if (
+        zero is not None
+        and LOW_GROUPS[0] <= zero.after < LOW_GROUPS[1]
+        and not present & {"too-easy", "zero-advantage", "too-hard"}
+    ):
+        notes.append(
+            Note(
+                "adv_std" if adv is not None else "zero_std",
+                "note.groups",
+                {"zero": zero.after, "before": zero.before},
+            )
+        )
     if not run.curves:
-        notes.append(Note(None, "note.no-metrics", {"holds": {kind: count for kind, count in run.holds.items() if count}}))
+        notes.append(
+            Note(
+                None,
+                "note.no-metrics",
+                {"holds": {kind: count for kind, count in run.holds.items() if count}},
+            )
+        )
         if run.unread_keys:
             notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
     if "counted" in run.notes and run.curves:
         notes.append(Note(None, "note.counted", {}))
     if len(run.segments) > 1:
-        notes.append(Note(None, "note.segments", {"count": len(run.segments), "spans": ", ".join(f"{s.first}-{s.last}" for s in run.segments[:6])}))
+        notes.append(
+            Note(
+                None,
+                "note.segments",
+                {
+                    "count": len(run.segments),
+                    "spans": ", ".join(f"{s.first}-{s.last}" for s in run.segments[:6]),
+                },
+            )
+        )
     if 0 < facts.n <= FEW:
         notes.append(Note(None, "note.few", {"n": facts.n}))
     for name, (en, zh) in run.absent.items():
         from klinic.vitals import role_of
 
-        notes.append(Note(role_of(name), "note.absent", {"en": en, "zh": zh, "metric": role_of(name) or name}))
+        notes.append(
+            Note(
+                role_of(name), "note.absent", {"en": en, "zh": zh, "metric": role_of(name) or name}
+            )
+        )
     return tuple(notes)

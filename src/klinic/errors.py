@@ -1,9 +1,9 @@
 """What can go wrong, and how it is said: what, where, what to do.
 
-    KlinicError
-    ├── UnreadableInput   a file or folder that cannot be read as a run (exit 2)
-    ├── BadUsage          an option, a slug or a setting that does not exist (exit 2)
-    └── MissingExtra      a feature whose library is not installed (exit 2)
+KlinicError
+├── UnreadableInput   a file or folder that cannot be read as a run (exit 2)
+├── BadUsage          an option, a slug or a setting that does not exist (exit 2)
+└── MissingExtra      a feature whose library is not installed (exit 2)
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ class Facts:
                 curve = self.run.curves[name]
                 finite = np.isfinite(curve.values)
                 if finite.any():
-                    self._shapes[role] = Shape(ROLES[role], curve.steps[finite], curve.values[finite])
+                    self._shapes[role] = Shape(
+                        ROLES[role], curve.steps[finite], curve.values[finite]
+                    )
                     self._metrics[role] = curve.metric
                     break
         return self._shapes[role]
@@ -71,7 +73,10 @@ class Facts:
     def n(self) -> int:
         """Number of logged points of the longest of the vital curves."""
         roles = ("reward", "acc", "entropy", "kl", "len", "trunc", "grad_norm", "clip_frac", "loss")
-        return max((shape.n for role in roles if (shape := self.shape(role)) is not None), default=self.run.logged)
+        return max(
+            (shape.n for role in roles if (shape := self.shape(role)) is not None),
+            default=self.run.logged,
+        )
 
     @property
     def few(self) -> bool:
@@ -85,7 +90,11 @@ class Facts:
         if acc is not None and (acc.n > 3 or self.few):
             return acc
         reward = self.shape("reward")
-        if reward is not None and reward.values.min() >= 0 and 0 < reward.values.max() <= 1.0 + 1e-6:
+        if (
+            reward is not None
+            and reward.values.min() >= 0
+            and 0 < reward.values.max() <= 1.0 + 1e-6
+        ):
             return Shape(ROLES["acc"], reward.steps, reward.values)
         return None
 
@@ -106,7 +115,9 @@ class Facts:
     def number(self, knob: str) -> float | None:
         """A numeric setting, None where unknown."""
         value = self.run.setting(knob)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return (
+            float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        )
 
     @property
     def absent(self) -> Mapping[str, Any]:

@@ -32,10 +32,39 @@ from klinic.trainers.recognise import recognise
 from klinic.vitals import ROLES, players, role_of
 
 LOG_SUFFIXES = {".log", ".txt", ".out", ".err", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ""}
-CONFIG_NAMES = re.compile(r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$", re.IGNORECASE)
-MODEL_FILES = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "adapter_config.json"}
-NOT_LOGS = re.compile(r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json)", re.IGNORECASE)
-PLAIN_NAMES = {"train", "training", "log", "logs", "output", "stdout", "metrics", "trainer_state", "run", "out", "slurm", "console", "progress", "step_logs"}
+CONFIG_NAMES = re.compile(
+    r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$",
+    re.IGNORECASE,
+)
+MODEL_FILES = {
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "adapter_config.json",
+}
+NOT_LOGS = re.compile(
+    r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json)",
+    re.IGNORECASE,
+)
+PLAIN_NAMES = {
+    "train",
+    "training",
+    "log",
+    "logs",
+    "output",
+    "stdout",
+    "metrics",
+    "trainer_state",
+    "run",
+    "out",
+    "slurm",
+    "console",
+    "progress",
+    "step_logs",
+}
 CHECKPOINT_LIKE = re.compile(r"^(checkpoint-\d+|global_step_?\d+|iter_\d+|step_\d+)$")
 DEPTH = 6
 FILES_LIMIT = 20_000
@@ -49,12 +78,18 @@ def read(path: str | Path, **options: Any) -> Run:
     """Read one run. Raises UnreadableInput where the path holds none or several."""
     found = read_all(path, **options)
     if len(found) != 1:
-        raise UnreadableInput(f"it holds {len(found)} runs", str(path), "name one of them, or use klinic.read_all")
+        raise UnreadableInput(
+            f"it holds {len(found)} runs", str(path), "name one of them, or use klinic.read_all"
+        )
     return found[0]
 
 
 def read_all(
-    path: str | Path, *, trainer: str | None = None, mapping: Mapping[str, str] | None = None, config: str | Path | None = None
+    path: str | Path,
+    *,
+    trainer: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    config: str | Path | None = None,
 ) -> list[Run]:
     """Read every run under a path. mapping: log key -> role ("entropy") or canonical name.
 
@@ -75,7 +110,11 @@ def read_all(
         return [_run([reading], beside, trainer, wanted, extra, _name(place))]
     groups = _groups(place)
     if not groups:
-        raise UnreadableInput("no log in this folder", str(place), "name the trainer's log, JSONL, CSV or trainer_state.json, or the folder it is in")
+        raise UnreadableInput(
+            "no log in this folder",
+            str(place),
+            "name the trainer's log, JSONL, CSV or trainer_state.json, or the folder it is in",
+        )
     runs, troubles = [], []
     for folder, logs in groups.items():
         readings = []
@@ -101,12 +140,19 @@ def _groups(place: Path) -> dict[Path, list[Path]]:
     base = len(place.parts)
     for folder, below, names in os.walk(place):
         here = Path(folder)
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in ("__pycache__", "node_modules", "wandb_cache"))
+        below[:] = sorted(
+            name
+            for name in below
+            if not name.startswith(".")
+            and name not in ("__pycache__", "node_modules", "wandb_cache")
+        )
         if len(here.parts) - base >= DEPTH:
             below[:] = []
         seen += len(names)
         if seen > FILES_LIMIT:
-            raise UnreadableInput(f"over {FILES_LIMIT:,} files", str(place), "name the folder of one run")
+            raise UnreadableInput(
+                f"over {FILES_LIMIT:,} files", str(place), "name the folder of one run"
+            )
         if CHECKPOINT_LIKE.match(here.name):
             if "trainer_state.json" in names:
                 at = int(re.sub(r"\D", "", here.name) or 0)
@@ -123,7 +169,11 @@ def _groups(place: Path) -> dict[Path, list[Path]]:
 
 
 def _may_be_log(path: Path) -> bool:
-    if path.suffix.lower() not in LOG_SUFFIXES or path.name.startswith(".") or path.name in MODEL_FILES:
+    if (
+        path.suffix.lower() not in LOG_SUFFIXES
+        or path.name.startswith(".")
+        or path.name in MODEL_FILES
+    ):
         return False
     if NOT_LOGS.search(path.name) or (CONFIG_NAMES.match(path.name) and path.suffix != ".log"):
         return False
@@ -140,7 +190,12 @@ def _name(place: Path) -> str:
 
 
 def _run(
-    readings: list[Reading], folder: Path | None, forced: str | None, mapping: Mapping[str, str], extra: Mapping[str, tuple[Any, str]], name: str
+    readings: list[Reading],
+    folder: Path | None,
+    forced: str | None,
+    mapping: Mapping[str, str],
+    extra: Mapping[str, tuple[Any, str]],
+    name: str,
 ) -> Run:
     keys = {key for reading in readings for key in reading.columns}
     settings: dict[str, tuple[Any, str]] = {}
@@ -157,10 +212,17 @@ def _run(
     curves = _without_forward_fill(curves)
     curves = _derived(curves, config, table, trainer)
     lead = usable[leading]
-    absent = {key: why for done in converted for key, why in done.absent.items() if key not in curves}
+    absent = {
+        key: why for done in converted for key, why in done.absent.items() if key not in curves
+    }
     # The clock's own columns also stand in the end-of-run summary: only what plays a role counts as a logged step.
-    spans = [curve.steps for name, curve in curves.items() if role_of(name)] or [curve.steps for curve in curves.values()]
-    unread = sorted({key for done in converted for key in done.unread} | {key for reading in readings for key in list(reading.unknown)[:50]})
+    spans = [curve.steps for name, curve in curves.items() if role_of(name)] or [
+        curve.steps for curve in curves.values()
+    ]
+    unread = sorted(
+        {key for done in converted for key in done.unread}
+        | {key for reading in readings for key in list(reading.unknown)[:50]}
+    )
     return Run(
         name=name,
         path=lead.at,
@@ -173,7 +235,10 @@ def _run(
         sources=tuple(reading.at for reading in readings),
         unread_keys=tuple(unread),
         absent=absent,
-        holds={kind: sum(reading.holds[kind] for reading in readings) for kind in {k for reading in readings for k in reading.holds}},
+        holds={
+            kind: sum(reading.holds[kind] for reading in readings)
+            for kind in {k for reading in readings for k in reading.holds}
+        },
         notes=("counted",) if lead.numbered == "counted" and curves else (),
         first=int(min(s[0] for s in spans)) if spans else 0,
         last=int(max(s[-1] for s in spans)) if spans else 0,
@@ -215,7 +280,10 @@ def _without_forward_fill(curves: dict[str, Curve]) -> dict[str, Curve]:
     keep = np.r_[True, ~same]
     n = len(keep)
     return {
-        name: Curve(curve.metric, curve.steps[keep], curve.values[keep]) if len(curve.values) == n else curve for name, curve in curves.items()
+        name: Curve(curve.metric, curve.steps[keep], curve.values[keep])
+        if len(curve.values) == n
+        else curve
+        for name, curve in curves.items()
     }
 
 
@@ -225,25 +293,50 @@ NORMALISED_FROM = 0.6
 DDOF_ONE = {"trl", "verl"}  # torch.std divides by G - 1 (science.md finding 3)
 
 
-def _derived(curves: dict[str, Curve], config: Mapping[str, Setting], table: Table, trainer: Trainer) -> dict[str, Curve]:
+def _derived(
+    curves: dict[str, Curve], config: Mapping[str, Setting], table: Table, trainer: Trainer
+) -> dict[str, Curve]:
     """adv_std from the share of zero-variance groups and back, where the identity holds (science.md finding 3)."""
     adv, zero = players("adv_std", curves), players("zero_std", curves)
     scaling = config.get("advantage_scaling")
     if scaling is not None and str(scaling.value).lower() in ("none", "false", "batch", "no"):
         return curves
     size = config.get("group_size")
-    group = size.value if size is not None and isinstance(size.value, int | float) and size.value > 1 else None
+    group = (
+        size.value
+        if size is not None and isinstance(size.value, int | float) and size.value > 1
+        else None
+    )
     cap = float(np.sqrt((group - 1) / group)) if group and trainer.name in DDOF_ONE else 1.0
     if zero and not adv:
         source = curves[zero[0]]
         values = np.sqrt(np.clip(1 - source.values, 0, 1)) * cap
         how = f"sqrt(1 - zero-variance share){f' * {cap:.3f} for groups of {group:g}' if cap < 1 else ''}"
-        metric = Metric("adv_std/from_zero_std", "std of group-normalised advantages, derived", "1", source.metric.source_key, how, (source.metric.name,))
+        metric = Metric(
+            "adv_std/from_zero_std",
+            "std of group-normalised advantages, derived",
+            "1",
+            source.metric.source_key,
+            how,
+            (source.metric.name,),
+        )
         return {**curves, metric.name: Curve(metric, source.steps, values)}
-    if adv and not zero and not players("value_loss", curves) and _is_group_normalised(curves, adv[0]):
+    if (
+        adv
+        and not zero
+        and not players("value_loss", curves)
+        and _is_group_normalised(curves, adv[0])
+    ):
         source = curves[adv[0]]
         values = np.clip(1 - np.square(source.values / cap), 0, 1)
-        metric = Metric("groups/from_adv_std", "share of groups without variance, derived", "share", source.metric.source_key, "1 - adv_std^2", (source.metric.name,))
+        metric = Metric(
+            "groups/from_adv_std",
+            "share of groups without variance, derived",
+            "share",
+            source.metric.source_key,
+            "1 - adv_std^2",
+            (source.metric.name,),
+        )
         return {**curves, metric.name: Curve(metric, source.steps, values)}
     return curves
 
@@ -258,7 +351,9 @@ def _is_group_normalised(curves: Mapping[str, Curve], name: str) -> bool:
         other = curves[spread[0]].values
         other = other[np.isfinite(other)]
         # Without the division the std of the advantages is the std of the rewards.
-        if len(other) == len(values) and np.median(np.abs(other - values)) < 0.1 * max(1e-9, float(np.median(values))):
+        if len(other) == len(values) and np.median(np.abs(other - values)) < 0.1 * max(
+            1e-9, float(np.median(values))
+        ):
             return False
     return NORMALISED_FROM <= early <= 1.5 or len(values) < 8
 
@@ -272,7 +367,12 @@ def _configuration_beside(folder: Path) -> dict[str, tuple[Any, str]]:
         except OSError:
             continue
         for path in names:
-            if CONFIG_NAMES.match(path.name) and path.name not in MODEL_FILES and path.is_file() and path.stat().st_size < 4 << 20:
+            if (
+                CONFIG_NAMES.match(path.name)
+                and path.name not in MODEL_FILES
+                and path.is_file()
+                and path.stat().st_size < 4 << 20
+            ):
                 for key, value in _configuration(path, required=False).items():
                     found.setdefault(key, value)
     return found
@@ -285,7 +385,9 @@ def _configuration(path: Path, required: bool) -> dict[str, tuple[Any, str]]:
     except OSError as trouble:
         if not required:
             return {}
-        raise UnreadableInput(f"cannot be read ({trouble.strerror})", str(path), "--config names a YAML or JSON file") from None
+        raise UnreadableInput(
+            f"cannot be read ({trouble.strerror})", str(path), "--config names a YAML or JSON file"
+        ) from None
     try:
         if path.suffix == ".json":
             document = json.loads(text)
@@ -296,15 +398,26 @@ def _configuration(path: Path, required: bool) -> dict[str, tuple[Any, str]]:
     except Exception as trouble:  # yaml and json each have their own tree of errors
         if not required:
             return {}
-        raise UnreadableInput(f"broken configuration: {str(trouble).splitlines()[0][:100]}", str(path), "--config names a YAML or JSON file") from None
+        raise UnreadableInput(
+            f"broken configuration: {str(trouble).splitlines()[0][:100]}",
+            str(path),
+            "--config names a YAML or JSON file",
+        ) from None
     if not isinstance(document, dict):
         if not required:
             return {}
-        raise UnreadableInput("the configuration is no mapping", str(path), "--config names a YAML or JSON file of keys and values")
+        raise UnreadableInput(
+            "the configuration is no mapping",
+            str(path),
+            "--config names a YAML or JSON file of keys and values",
+        )
     leaves: dict[str, tuple[Any, str]] = {}
     for key, value in flatten(document):
         name = str(key).replace("/", ".")
-        leaves[name.removesuffix(".value")] = (value, str(path))  # wandb's config.yaml nests {value: ...}
+        leaves[name.removesuffix(".value")] = (
+            value,
+            str(path),
+        )  # wandb's config.yaml nests {value: ...}
     return leaves
 
 
@@ -324,7 +437,11 @@ def _settings(found: Mapping[str, tuple[Any, str]], table: Table) -> dict[str, S
                 at_key = by_ending.get(name)
             if at_key is not None:
                 value, at = found[at_key]
-                if isinstance(value, str) and (parsed := number(value)) is not None and not value.endswith("%"):
+                if (
+                    isinstance(value, str)
+                    and (parsed := number(value)) is not None
+                    and not value.endswith("%")
+                ):
                     value = int(parsed) if value.lstrip("+-").isdigit() else parsed
                 if value is not None and not isinstance(value, dict | list):
                     settings[knob] = Setting(knob, rule.flag, value, at)
@@ -337,15 +454,29 @@ def _derive_settings(settings: dict[str, Setting]) -> None:
     """verl states the updates per batch as epochs over minibatches; the prompts per step as batch over group."""
     batch, mini = settings.get("prompts_per_step"), settings.get("mini_batch")
     epochs = settings.get("updates_per_batch")
-    if batch is not None and mini is not None and mini.value and isinstance(batch.value, int | float) and isinstance(mini.value, int | float):
-        count = max(1, round(batch.value / mini.value)) * (int(epochs.value) if epochs is not None else 1)
-        settings["updates_per_batch"] = Setting("updates_per_batch", epochs.flag if epochs else mini.flag, count, mini.at)
+    if (
+        batch is not None
+        and mini is not None
+        and mini.value
+        and isinstance(batch.value, int | float)
+        and isinstance(mini.value, int | float)
+    ):
+        count = max(1, round(batch.value / mini.value)) * (
+            int(epochs.value) if epochs is not None else 1
+        )
+        settings["updates_per_batch"] = Setting(
+            "updates_per_batch", epochs.flag if epochs else mini.flag, count, mini.at
+        )
 
 
 def _checkpoints(folder: Path, table: Table) -> tuple[Checkpoint, ...]:
     """Saved policies under the run's folder, oldest first, with what is missing of each."""
     rule = table.checkpoint
-    patterns = [re.compile(rule.pattern)] if rule.pattern else [re.compile(t.checkpoint.pattern) for t in tables().values() if t.checkpoint.pattern]
+    patterns = (
+        [re.compile(rule.pattern)]
+        if rule.pattern
+        else [re.compile(t.checkpoint.pattern) for t in tables().values() if t.checkpoint.pattern]
+    )
     found: dict[tuple[int, str], Checkpoint] = {}
     base = len(folder.parts)
     for here, below, _ in os.walk(folder):
@@ -379,7 +510,9 @@ def _missing(path: Path, parts: Iterable[str]) -> tuple[str, ...]:
             return ("everything",)
     except OSError:
         return ("everything",)
-    return tuple(part for part in parts if not any(there(alternative) for alternative in part.split("|")))
+    return tuple(
+        part for part in parts if not any(there(alternative) for alternative in part.split("|"))
+    )
 
 
 def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:
@@ -388,8 +521,16 @@ def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         role, equals, key = pair.partition("=")
         if not equals or not key or not role:
-            raise BadUsage(f"cannot understand {pair!r}", "--map", "write --map entropy=my/key: klinic's name, then the log's")
+            raise BadUsage(
+                f"cannot understand {pair!r}",
+                "--map",
+                "write --map entropy=my/key: klinic's name, then the log's",
+            )
         if role not in ROLES and "/" not in role:
-            raise BadUsage(f"unknown metric {role!r}", "--map", did_you_mean(role, ROLES) or f"known: {', '.join(ROLES)}")
+            raise BadUsage(
+                f"unknown metric {role!r}",
+                "--map",
+                did_you_mean(role, ROLES) or f"known: {', '.join(ROLES)}",
+            )
         mapping[key] = role
     return mapping

@@ -36,7 +36,9 @@ def page(slug: str, lang: str) -> Page:
     text = place.read_text(encoding="utf-8")
     _, front, body = text.split("+++\n", 2)
     head = tomllib.loads(front)
-    return Page(slug, head["title"], head["summary"], head.get("sentences", {}), body.strip() + "\n")
+    return Page(
+        slug, head["title"], head["summary"], head.get("sentences", {}), body.strip() + "\n"
+    )
 
 
 @cache
@@ -51,7 +53,9 @@ def common(lang: str) -> dict[str, str]:
             else:
                 flat[f"{prefix}{key}"] = value
 
-    walk(tomllib.loads(files("klinic.lang").joinpath(f"{lang}.toml").read_text(encoding="utf-8")), "")
+    walk(
+        tomllib.loads(files("klinic.lang").joinpath(f"{lang}.toml").read_text(encoding="utf-8")), ""
+    )
     return flat
 
 
@@ -68,7 +72,11 @@ def say_of(slug: str, key: str, lang: str, values: dict[str, Any]) -> str:
 
 def fill(template: str, values: dict[str, Any]) -> str:
     """Fill ``{name}``; numbers are shortened, an unknown name stays visible."""
-    return re.sub(r"\{(\w+)\}", lambda m: figure(values[m.group(1)]) if m.group(1) in values else m.group(0), template)
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda m: figure(values[m.group(1)]) if m.group(1) in values else m.group(0),
+        template,
+    )
 
 
 def figure(value: Any) -> str:

@@ -30,7 +30,9 @@ class Role:
     abnormal: dict[str, str]
     floor: float = 0.0
     steady: bool = False
-    coarse: bool = False  # a share over few groups: its levels are means, since medians of 0 and 1 jump
+    coarse: bool = (
+        False  # a share over few groups: its levels are means, since medians of 0 and 1 jump
+    )
 
 
 def _role(
@@ -44,8 +46,10 @@ def _role(
     steady: bool = False,
     coarse: bool = False,
 ) -> Role:
-    pairs = [dict(en=a, zh=b) for a, b in zip(en, zh, strict=True)]
-    return Role(name, tuple(names.split()), unit, scale, *pairs, floor=floor, steady=steady, coarse=coarse)
+    title, healthy, abnormal = ({"en": a, "zh": b} for a, b in zip(en, zh, strict=True))
+    return Role(
+        name, tuple(names.split()), unit, scale, title, healthy, abnormal, floor, steady, coarse
+    )
 
 
 # Healthy shapes and what their loss means: seed 000 (table of the eight), seed 003 (reading table),
@@ -58,7 +62,11 @@ ROLES: dict[str, Role] = {
             "reward/seq_mean/raw reward/seq_mean/shaped reward/seq_mean/unknown",
             "score",
             "level",
-            ("reward", "rises slowly, levels off late", "flat: nothing is learnt; a surge: perhaps it pays for something else"),
+            (
+                "reward",
+                "rises slowly, levels off late",
+                "flat: nothing is learnt; a surge: perhaps it pays for something else",
+            ),
             ("奖励", "缓升，后期趋平", "平：没学到；暴涨：可能在刷分"),
         ),
         _role(
@@ -66,7 +74,11 @@ ROLES: dict[str, Role] = {
             "acc/seq_mean acc/pass_at_* eval/acc eval/*/acc",
             "share",
             "share",
-            ("acc (answer right)", "moves with the reward", "parts from the reward: reward hacking"),
+            (
+                "acc (answer right)",
+                "moves with the reward",
+                "parts from the reward: reward hacking",
+            ),
             ("acc（只看答案对错）", "与 reward 同向", "与 reward 背离：reward hacking"),
         ),
         _role(
@@ -74,7 +86,11 @@ ROLES: dict[str, Role] = {
             "entropy/token_mean/response_only entropy/seq_mean_token_mean/response_only entropy/is_estimate/* entropy/unknown",
             "nats/token",
             "log",
-            ("entropy", "falls slowly, stays away from 0", "towards 0: entropy collapse; rising: entropy explosion, or the policy runs away"),
+            (
+                "entropy",
+                "falls slowly, stays away from 0",
+                "towards 0: entropy collapse; rising: entropy explosion, or the policy runs away",
+            ),
             ("熵", "缓降，远离 0", "趋近 0：熵崩塌；上升：熵爆炸，或策略跑飞"),
             floor=1e-3,
         ),
@@ -84,7 +100,11 @@ ROLES: dict[str, Role] = {
             "kl_ref/*/seq_sum/* kl_ref/unknown",
             "nats/token",
             "log",
-            ("KL to the reference", "rises slowly from 0", "surges: the policy runs away; below 0 with k3: a bug"),
+            (
+                "KL to the reference",
+                "rises slowly from 0",
+                "surges: the policy runs away; below 0 with k3: a bug",
+            ),
             ("对参考模型的 KL", "从 0 缓升", "陡增：跑飞；k3 出现负值：实现错误"),
             floor=1e-4,
         ),
@@ -93,7 +113,11 @@ ROLES: dict[str, Role] = {
             "adv_std/group_normalised adv_std/from_zero_std adv_std/unknown",
             "1",
             "share",
-            ("advantage std", "0.8 to 1.2, 0.5 late in a run", "towards 0: groups no longer differ (entropy says why)"),
+            (
+                "advantage std",
+                "0.8 to 1.2, 0.5 late in a run",
+                "towards 0: groups no longer differ (entropy says why)",
+            ),
             ("优势标准差", "0.8 ~ 1.2，后期 0.5 以上", "趋近 0：组内没有差异（成因看 entropy）"),
         ),
         _role(
@@ -114,7 +138,11 @@ ROLES: dict[str, Role] = {
                 "1.0 all the time",
                 "drifts off 1: the rollout weights are not synced; flat at 1 alone rules nothing out (the mean of a true ratio is 1 by identity)",
             ),
-            ("重要性比率均值", "恒 ≈ 1.0", "单调偏离：权重没同步；仅凭恒为 1 什么也排除不了（真比率的期望恒等于 1）"),
+            (
+                "重要性比率均值",
+                "恒 ≈ 1.0",
+                "单调偏离：权重没同步；仅凭恒为 1 什么也排除不了（真比率的期望恒等于 1）",
+            ),
             steady=True,
         ),
         _role(
@@ -122,7 +150,11 @@ ROLES: dict[str, Role] = {
             "len/response_mean len/total_mean len/unknown",
             "tokens",
             "log",
-            ("response length", "steady, or moves with acc", "grows while acc does not: length explosion (look at truncation)"),
+            (
+                "response length",
+                "steady, or moves with acc",
+                "grows while acc does not: length explosion (look at truncation)",
+            ),
             ("回答长度", "稳定，或与 acc 同向", "涨而 acc 不涨：长度爆炸（配合截断率看）"),
             floor=1.0,
         ),
@@ -131,7 +163,11 @@ ROLES: dict[str, Role] = {
             "groups/zero_std_frac groups/from_adv_std",
             "share",
             "share",
-            ("zero-variance groups", "below 0.35", "towards 1: no group differs any more, no gradient"),
+            (
+                "zero-variance groups",
+                "below 0.35",
+                "towards 1: no group differs any more, no gradient",
+            ),
             ("零方差组占比", "低于 0.35", "趋近 1：没有组还有差异，没有梯度"),
             coarse=True,
         ),
@@ -175,7 +211,11 @@ ROLES: dict[str, Role] = {
             "grad_norm/pre_clip grad_norm/unknown",
             "1",
             "log",
-            ("gradient norm", "steady", "surges: the step or the scale is off; 0: no gradient arrives"),
+            (
+                "gradient norm",
+                "steady",
+                "surges: the step or the scale is off; 0: no gradient arrives",
+            ),
             ("梯度范数", "平稳", "陡增：步长或尺度不对；为 0：没有梯度到达"),
             floor=1e-6,
         ),
@@ -184,7 +224,11 @@ ROLES: dict[str, Role] = {
             "ratio_geo/train_over_rollout ratio_geo/new_over_old ratio_geo/unknown",
             "1",
             "share",
-            ("importance ratio, geometric mean", "1.0 all the time", "falls: the trainer drifts away from the sampler"),
+            (
+                "importance ratio, geometric mean",
+                "1.0 all the time",
+                "falls: the trainer drifts away from the sampler",
+            ),
             ("重要性比率几何均值", "恒 ≈ 1.0", "下降：训练侧偏离采样侧"),
             steady=True,
         ),
@@ -201,7 +245,11 @@ ROLES: dict[str, Role] = {
             "ratio_std/*",
             "1",
             "log",
-            ("importance ratio, std", "small, above 0", "exactly 0 with several updates a batch: old and new log-probs are mixed up"),
+            (
+                "importance ratio, std",
+                "small, above 0",
+                "exactly 0 with several updates a batch: old and new log-probs are mixed up",
+            ),
             ("重要性比率标准差", "小，但大于 0", "多次更新下恒为 0：新旧 logprob 混用"),
             floor=1e-9,
         ),
@@ -210,7 +258,11 @@ ROLES: dict[str, Role] = {
             "kl_rollout/k3/* kl_rollout/abs/* kl_rollout/k1/* mismatch/abs_logp_diff/* mismatch/abs_prob_diff/*",
             "nats/token",
             "log",
-            ("train against rollout", "small and flat", "grows: the rollout weights are not synced; large from step 0: the engines differ"),
+            (
+                "train against rollout",
+                "small and flat",
+                "grows: the rollout weights are not synced; large from step 0: the engines differ",
+            ),
             ("训推偏差", "小而平", "增长：权重没同步；从第 0 步就大：引擎不一致"),
             floor=1e-4,
             steady=True,
@@ -220,7 +272,11 @@ ROLES: dict[str, Role] = {
             "kl_ref/k1/*",
             "nats/token",
             "level",
-            ("KL to the reference, k1", "near k3", "clearly below 0: off-policy samples, or a wrong reference"),
+            (
+                "KL to the reference, k1",
+                "near k3",
+                "clearly below 0: off-policy samples, or a wrong reference",
+            ),
             ("对参考模型的 KL（k1）", "接近 k3", "明显为负：样本离策，或参考模型不对"),
         ),
         _role(
@@ -245,7 +301,11 @@ ROLES: dict[str, Role] = {
             "explained_var/*",
             "1",
             "share",
-            ("explained variance", "rises towards 1", "below 0: the critic is worse than a constant"),
+            (
+                "explained variance",
+                "rises towards 1",
+                "below 0: the critic is worse than a constant",
+            ),
             ("解释方差", "升向 1", "小于 0：critic 还不如常数"),
         ),
         _role(
@@ -253,7 +313,11 @@ ROLES: dict[str, Role] = {
             "verifier/error_frac",
             "share",
             "share",
-            ("verifier errors", "0", "above 0.05: failures of the verifier are scored as wrong answers"),
+            (
+                "verifier errors",
+                "0",
+                "above 0.05: failures of the verifier are scored as wrong answers",
+            ),
             ("验证器异常率", "0", "超过 0.05：验证器异常被当作答错"),
         ),
         _role(
@@ -290,19 +354,40 @@ ROLES: dict[str, Role] = {
             ("最短回答", "远低于上限", "顶到上限：没有回答自己结束"),
             floor=1.0,
         ),
-        _role("lr", "lr", "1", "log", ("learning rate", "as scheduled", "0: nothing is updated"), ("学习率", "按计划", "为 0：没有更新"), floor=1e-12),
+        _role(
+            "lr",
+            "lr",
+            "1",
+            "log",
+            ("learning rate", "as scheduled", "0: nothing is updated"),
+            ("学习率", "按计划", "为 0：没有更新"),
+            floor=1e-12,
+        ),
         _role(
             "loss",
             "policy_loss/* loss/total",
             "1",
             "level",
-            ("loss", "near 0 by construction", "no progress signal in policy-gradient training; NaN: stop"),
+            (
+                "loss",
+                "near 0 by construction",
+                "no progress signal in policy-gradient training; NaN: stop",
+            ),
             ("损失", "按构造接近 0", "策略梯度里不是进度信号；NaN：停"),
         ),
     )
 }
 
-VITALS: tuple[str, ...] = ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len")
+VITALS: tuple[str, ...] = (
+    "reward",
+    "acc",
+    "entropy",
+    "kl",
+    "adv_std",
+    "clip_frac",
+    "ratio_mean",
+    "len",
+)
 
 # What is drawn under its own name where a vital curve is not logged (DESIGN.md section 3).
 STAND_INS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,9 @@ from klinic.failures import cards
 from klinic.run import Run
 from klinic.trainers import GENERIC, tables
 
-GROUPS_GONE = 0.91  # zero-variance share at which no gradient is left: going back comes first (DESIGN.md 4.8)
+GROUPS_GONE = (
+    0.91  # zero-variance share at which no gradient is left: going back comes first (DESIGN.md 4.8)
+)
 
 
 def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
@@ -21,9 +23,22 @@ def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
     if main is None:
         return answer
     card = cards()[main.failure]
-    ordered = [found for treatment in card.treatments if (found := action(treatment, main, facts)) is not None]
-    back = roll_back_to(answer.run, main.onset.low if main.onset else None) if card.restart == "must" and main.severity != "caution" else None
-    return replace(answer, first_action=ordered[0] if ordered else None, then=tuple(ordered[1:]), roll_back_to=back)
+    ordered = [
+        found
+        for treatment in card.treatments
+        if (found := action(treatment, main, facts)) is not None
+    ]
+    back = (
+        roll_back_to(answer.run, main.onset.low if main.onset else None)
+        if card.restart == "must" and main.severity != "caution"
+        else None
+    )
+    return replace(
+        answer,
+        first_action=ordered[0] if ordered else None,
+        then=tuple(ordered[1:]),
+        roll_back_to=back,
+    )
 
 
 def how_to_log(run: Run, role: str) -> Missing:

@@ -10,7 +10,10 @@ from klinic.failures import Treatment
 from klinic.trainers import GENERIC, Knob, tables
 
 CLIPS = 0.001  # clip fraction above which the clip range does anything
-LOSS_AGGREGATIONS = {"trl": ("dr_grpo", ("dr_grpo", "dapo")), "verl": ("token-mean", ("token-mean", "seq-mean-token-sum-norm"))}
+LOSS_AGGREGATIONS = {
+    "trl": ("dr_grpo", ("dr_grpo", "dapo")),
+    "verl": ("token-mean", ("token-mean", "seq-mean-token-sum-norm")),
+}
 
 
 def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | None:
@@ -18,7 +21,13 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
     if not _applies(treatment, finding, facts):
         return None
     if treatment.kind != "set":
-        return Action(treatment.kind, treatment.knob, restart=treatment.restart, why=f"action.{treatment.knob}", failure=finding.failure)
+        return Action(
+            treatment.kind,
+            treatment.knob,
+            restart=treatment.restart,
+            why=f"action.{treatment.knob}",
+            failure=finding.failure,
+        )
     run = facts.run
     table = tables()[run.trainer.name]
     knob = table.knob.get(treatment.knob)
@@ -37,7 +46,17 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
     if (new is None and old is not None) or (new is not None and new == old):
         return None
     flag = knob.flag
-    return Action("set", treatment.knob, flag, old, new, _command(flag, new, knob.style or table.style), treatment.restart, f"action.{treatment.knob}", finding.failure)
+    return Action(
+        "set",
+        treatment.knob,
+        flag,
+        old,
+        new,
+        _command(flag, new, knob.style or table.style),
+        treatment.restart,
+        f"action.{treatment.knob}",
+        finding.failure,
+    )
 
 
 def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
@@ -68,7 +87,12 @@ def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
     if treatment.to is not None:
         if treatment.knob == "kl_coef" and isinstance(old, int | float) and old >= treatment.to:
             return _round(old * 3)
-        if treatment.knob == "entropy_coef" and isinstance(old, int | float) and treatment.to and old >= treatment.to:
+        if (
+            treatment.knob == "entropy_coef"
+            and isinstance(old, int | float)
+            and treatment.to
+            and old >= treatment.to
+        ):
             return _round(old * 3)
         return treatment.to
     if not isinstance(old, int | float) or isinstance(old, bool):

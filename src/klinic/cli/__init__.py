@@ -31,14 +31,22 @@ class Verbs(click.Group):
         command: click.Command = importlib.import_module(f"{__name__}.{name}").command
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Answer a mistyped verb."""
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            raise KlinicError(f"unknown verb {args[0]!r}", "klinic", did_you_mean(args[0], self.list_commands(ctx)) or "klinic --help lists them")
+            raise KlinicError(
+                f"unknown verb {args[0]!r}",
+                "klinic",
+                did_you_mean(args[0], self.list_commands(ctx)) or "klinic --help lists them",
+            )
         return super().resolve_command(ctx, args)
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="klinic")
 def klinic() -> None:
     """Say what is wrong with an RL post-training run, since which step, and what to change first."""
@@ -64,7 +72,12 @@ def main() -> None:
         if json_wanted:
             import json
 
-            click.echo(json.dumps({"error": {"what": trouble.what, "where": trouble.where, "hint": trouble.hint}}, ensure_ascii=False))
+            click.echo(
+                json.dumps(
+                    {"error": {"what": trouble.what, "where": trouble.where, "hint": trouble.hint}},
+                    ensure_ascii=False,
+                )
+            )
         click.echo(f"error: {trouble}", err=True)
         if trouble.hint:
             click.echo(f"hint: {trouble.hint}", err=True)

@@ -11,11 +11,37 @@ import click
 
 from klinic.errors import UnreadableInput
 
-lang_option = click.option("--lang", type=click.Choice(["en", "zh"]), default=None, help="language (default: the locale's)")
-map_option = click.option("--map", "mapping", multiple=True, metavar="METRIC=KEY", help="the log's own key for a metric, e.g. entropy=my/key (repeatable)")
-config_option = click.option("--config", type=click.Path(path_type=Path), default=None, metavar="FILE", help="the run's configuration, YAML or JSON")
-trainer_option = click.option("--trainer", default=None, metavar="NAME", help="trl, verl or generic, where the log does not tell")
-output_option = click.option("-o", "--output", type=click.Path(path_type=Path), default=None, metavar="FILE", help="write to a file instead of standard output")
+lang_option = click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default=None, help="language (default: the locale's)"
+)
+map_option = click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="METRIC=KEY",
+    help="the log's own key for a metric, e.g. entropy=my/key (repeatable)",
+)
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="the run's configuration, YAML or JSON",
+)
+trainer_option = click.option(
+    "--trainer",
+    default=None,
+    metavar="NAME",
+    help="trl, verl or generic, where the log does not tell",
+)
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="write to a file instead of standard output",
+)
 
 
 def write(text: str, output: Path | None) -> None:
@@ -32,7 +58,11 @@ def write_bytes(data: bytes, output: Path) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=output.resolve().parent, prefix=f".{output.name}.")
     except OSError as trouble:
-        raise UnreadableInput(f"cannot be written ({trouble.strerror})", str(output), "name a folder that exists and may be written to") from None
+        raise UnreadableInput(
+            f"cannot be written ({trouble.strerror})",
+            str(output),
+            "name a folder that exists and may be written to",
+        ) from None
     with os.fdopen(handle, "wb") as stream:
         stream.write(data)
     mask = os.umask(0)

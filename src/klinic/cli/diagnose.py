@@ -8,19 +8,35 @@ from pathlib import Path
 import click
 
 from klinic.cli import language
-from klinic.cli._options import config_option, lang_option, map_option, output_option, trainer_option
+from klinic.cli._options import (
+    config_option,
+    lang_option,
+    map_option,
+    output_option,
+    trainer_option,
+)
 
 EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
 
 
 @click.command("diagnose")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--format", "form", default="text", show_default=True, help="text, json, markdown or github")
+@click.option(
+    "--format", "form", default="text", show_default=True, help="text, json, markdown or github"
+)
 @output_option
 @click.option("--only", multiple=True, metavar="SLUG", help="check only this failure (repeatable)")
 @click.option("--skip", multiple=True, metavar="SLUG", help="leave this failure out (repeatable)")
-@click.option("--fail-on", type=click.Choice(["stop", "act", "caution"]), default="act", show_default=True, help="exit 1 from this severity on")
-@click.option("--all", "everything", is_flag=True, help="list all that is ruled out and not checked")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["stop", "act", "caution"]),
+    default="act",
+    show_default=True,
+    help="exit 1 from this severity on",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="list all that is ruled out and not checked"
+)
 @map_option
 @config_option
 @trainer_option
@@ -53,12 +69,27 @@ def command(
     spoken = (lang or "en") if form == "json" else language(lang)
     found = []
     for run in runs:
-        found += diagnose_all(run, only=only, skip=skip, trainer=trainer, mapping=parse_mapping(mapping), config=config)
+        found += diagnose_all(
+            run,
+            only=only,
+            skip=skip,
+            trainer=trainer,
+            mapping=parse_mapping(mapping),
+            config=config,
+        )
     if len(runs) > 1:
         order = ["failing", "caution", "unclear", "healthy"]
         found.sort(key=lambda answer: order.index(answer.status))
-    write(show.render(found, spoken, everything=everything, colour=output is None and _colour()), output)
-    worst = [SEVERITIES.index(f.severity) for a in found for f in a.findings if f.status in ("present", "consequence") and f.severity]
+    write(
+        show.render(found, spoken, everything=everything, colour=output is None and _colour()),
+        output,
+    )
+    worst = [
+        SEVERITIES.index(f.severity)
+        for a in found
+        for f in a.findings
+        if f.status in ("present", "consequence") and f.severity
+    ]
     if worst and min(worst) <= SEVERITIES.index(fail_on):
         return 1
     return EXIT["unclear"] if found and all(answer.status == "unclear" for answer in found) else 0

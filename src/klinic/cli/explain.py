@@ -37,7 +37,11 @@ def command(name: str | None, lang: str | None, output: Path | None) -> int:
     if role in ROLES:
         write(_metric(role, spoken), output)
         return 0
-    raise BadUsage(f"unknown failure or metric {name!r}", "klinic explain", did_you_mean(asked, [*slugs, *ROLES]) or "klinic explain lists all")
+    raise BadUsage(
+        f"unknown failure or metric {name!r}",
+        "klinic explain",
+        did_you_mean(asked, [*slugs, *ROLES]) or "klinic explain lists all",
+    )
 
 
 def failures() -> list[str]:
@@ -57,9 +61,19 @@ def _metric(name: str, lang: str) -> str:
     from klinic.vitals import ROLES
 
     role = ROLES[name]
-    lines = [f"# {name}: {role.title[lang]}", "", say("metrics.healthy", lang, text=role.healthy[lang]), say("metrics.abnormal", lang, text=role.abnormal[lang]), say("metrics.unit", lang, text=role.unit)]
+    lines = [
+        f"# {name}: {role.title[lang]}",
+        "",
+        say("metrics.healthy", lang, text=role.healthy[lang]),
+        say("metrics.abnormal", lang, text=role.abnormal[lang]),
+        say("metrics.unit", lang, text=role.unit),
+    ]
     for table in tables().values():
-        rules = [rule for rule in table.metric if any(fnmatchcase(rule.name, pattern) for pattern in role.names)]
+        rules = [
+            rule
+            for rule in table.metric
+            if any(fnmatchcase(rule.name, pattern) for pattern in role.names)
+        ]
         hint = table.log.get(name)
         if not rules and hint is None:
             continue
@@ -68,5 +82,16 @@ def _metric(name: str, lang: str) -> str:
             said = rule.zh if lang == "zh" else rule.en
             lines.append(f"- {rule.key}: {rule.definition}" + (f"; {said}" if said else ""))
         if hint is not None:
-            lines.append("- " + say("text.how_to_log", lang, how=" ".join(part for part in (hint.how, hint.how_zh if lang == "zh" else hint.how_en) if part)))
+            lines.append(
+                "- "
+                + say(
+                    "text.how_to_log",
+                    lang,
+                    how=" ".join(
+                        part
+                        for part in (hint.how, hint.how_zh if lang == "zh" else hint.how_en)
+                        if part
+                    ),
+                )
+            )
     return "\n".join(lines) + "\n"

@@ -12,12 +12,27 @@ from klinic.cli._options import config_option, lang_option, map_option, trainer_
 
 @click.command("plot")
 @click.argument("run", metavar="RUN")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("klinic.png"), show_default=True, metavar="FILE", help="the PNG to write")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("klinic.png"),
+    show_default=True,
+    metavar="FILE",
+    help="the PNG to write",
+)
 @map_option
 @config_option
 @trainer_option
 @lang_option
-def command(run: str, output: Path, mapping: tuple[str, ...], config: Path | None, trainer: str | None, lang: str | None) -> int:
+def command(
+    run: str,
+    output: Path,
+    mapping: tuple[str, ...],
+    config: Path | None,
+    trainer: str | None,
+    lang: str | None,
+) -> int:
     """Draw the eight vital curves in their fixed order, the onset shaded through all of them."""
     from klinic.diagnose import diagnose_all
     from klinic.errors import UnreadableInput

@@ -52,7 +52,13 @@ def onset(steps: Array, values: Array) -> Onset | None:
         best_break = float(fine_breaks[int(np.argmin(fine_cost)), 0])
     else:
         best_break = float(breaks[best, 0])
-    every = np.concatenate([breaks[:, 0][cost <= SLACK * cost[best]], fine_breaks[:, 0][fine_cost <= SLACK * cost[best]], [best_break]])
+    every = np.concatenate(
+        [
+            breaks[:, 0][cost <= SLACK * cost[best]],
+            fine_breaks[:, 0][fine_cost <= SLACK * cost[best]],
+            [best_break],
+        ]
+    )
     # Only breaks joined to the best one: an equally good second change elsewhere is another story.
     near = _joined(np.sort(every), best_break, 2.5 / GRID)
     return Onset(_step(best_break, steps), _step(near[0], steps), _step(near[1], steps))
@@ -82,7 +88,11 @@ def _fit(x: Array, y: Array, firsts: Array, seconds: Array | None = None) -> tup
     pairs = [(a, b) for a in firsts for b in [*seconds[seconds > a + 0.02], np.inf]]
     breaks = np.array(pairs)
     ramp = np.maximum(0.0, x[None, :] - breaks[:, :1])
-    beyond = np.where(np.isfinite(breaks[:, 1:]), np.maximum(0.0, x[None, :] - np.where(np.isfinite(breaks[:, 1:]), breaks[:, 1:], 0.0)), 0.0)
+    beyond = np.where(
+        np.isfinite(breaks[:, 1:]),
+        np.maximum(0.0, x[None, :] - np.where(np.isfinite(breaks[:, 1:]), breaks[:, 1:], 0.0)),
+        0.0,
+    )
     design = np.stack([np.ones_like(ramp), np.broadcast_to(x, ramp.shape), ramp, beyond], axis=2)
     left = _solve(design, y)
     scale = 1.4826 * np.median(np.abs(left), axis=1, keepdims=True) + 1e-6
@@ -102,4 +112,4 @@ def _solve(design: Array, target: Array, against: Array | None = None) -> Array:
     wanted = np.broadcast_to(target, design.shape[:2])
     right = np.matmul(design.transpose(0, 2, 1), wanted[:, :, None])
     fitted = np.matmul(design, np.linalg.solve(gram, right))[:, :, 0]
-    return (wanted if against is None else against) - fitted
+    return np.asarray((wanted if against is None else against) - fitted, dtype=np.float64)

@@ -137,7 +137,9 @@ class Shape:
             return FLAT_LOG
         if self.role.scale == "share":
             return FLAT_SHARE
-        return max(FLAT_LEVEL * self._scaled_noise[0], 0.02 * max(abs(self.before), abs(self.after)))
+        return max(
+            FLAT_LEVEL * self._scaled_noise[0], 0.02 * max(abs(self.before), abs(self.after))
+        )
 
     @cached_property
     def changed(self) -> bool:
@@ -176,8 +178,12 @@ class Shape:
         up = self.change > 0
         if self.role.steady:
             return "drifts"
-        sharp = self.suddenness >= SHARP and (self.role.scale != "log" or abs(self.change) >= FLAT_LOG * 2)
-        if sharp or (self.role.scale == "log" and abs(self.change) >= TENFOLD and self.suddenness >= 0.3):
+        sharp = self.suddenness >= SHARP and (
+            self.role.scale != "log" or abs(self.change) >= FLAT_LOG * 2
+        )
+        if sharp or (
+            self.role.scale == "log" and abs(self.change) >= TENFOLD and self.suddenness >= 0.3
+        ):
             return "surges" if up else "plunges"
         return "levels off" if self.levelled and up else ("rises" if up else "falls")
 
@@ -204,7 +210,9 @@ class Shape:
     def onset(self) -> Onset | None:
         """Where its largest change began; None for a curve too short to say."""
         at, values, _ = self._reduced
-        return onset(at, self.scaled(values))
+        # A quotient curve that falls leaves its level long before its logarithm bends; one that rises from near 0
+        # shows its bend in the logarithm.
+        return onset(at, values if self.change < 0 else self.scaled(values))
 
     def level_over(self, first: float, last: float) -> float:
         """Median between two shares of the run (0 to 1)."""

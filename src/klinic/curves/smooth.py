@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +36,12 @@ def reduce(steps: npt.NDArray[np.int64], values: Array) -> Reduced:
     core = values[: BINS * width].reshape(BINS, width) if n % BINS == 0 else None
     if core is not None:
         return Reduced(
-            np.median(steps.reshape(BINS, width), axis=1), np.median(core, axis=1), core.min(axis=1), core.max(axis=1)
+            np.median(steps.reshape(BINS, width), axis=1),
+            np.median(core, axis=1),
+            core.min(axis=1),
+            core.max(axis=1),
         )
-    pieces = [(values[a:b], steps[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    pieces = [(values[a:b], steps[a:b]) for a, b in itertools.pairwise(edges)]
     return Reduced(
         np.array([np.median(s) for _, s in pieces]),
         np.array([np.median(v) for v, _ in pieces]),
@@ -51,8 +55,15 @@ def running_median(values: Array, width: int) -> Array:
     if len(values) < 3 or width < 3:
         return values
     half = min(width // 2, (len(values) - 1) // 2)
-    padded = np.concatenate([np.full(half, np.median(values[: half + 1])), values, np.full(half, np.median(values[-half - 1 :]))])
-    return np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    padded = np.concatenate(
+        [
+            np.full(half, np.median(values[: half + 1])),
+            values,
+            np.full(half, np.median(values[-half - 1 :])),
+        ]
+    )
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
+    return np.asarray(np.median(windows, axis=1), dtype=np.float64)
 
 
 def width_for(n: int) -> int:
@@ -69,7 +80,9 @@ def noise(values: Array, smooth: Array) -> tuple[float, float]:
     if len(values) < 4:
         return 0.0, 0.0
     differences = np.diff(values)
-    by_difference = MAD_TO_SD * float(np.median(np.abs(differences - np.median(differences)))) / np.sqrt(2)
+    by_difference = (
+        MAD_TO_SD * float(np.median(np.abs(differences - np.median(differences)))) / np.sqrt(2)
+    )
     left = values - smooth
     by_residual = MAD_TO_SD * float(np.median(np.abs(left - np.median(left))))
     centred = left - left.mean()

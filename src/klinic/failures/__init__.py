@@ -81,12 +81,28 @@ class Card:
     stem: str = ""
 
 
-def failure(*, family: str, stage: str, treatments: tuple[Treatment, ...] = (), explains: str = "", restart: str = "must") -> Callable[[Callable[[Facts], Verdict]], Card]:
+def failure(
+    *,
+    family: str,
+    stage: str,
+    treatments: tuple[Treatment, ...] = (),
+    explains: str = "",
+    restart: str = "must",
+) -> Callable[[Callable[[Facts], Verdict]], Card]:
     """Make a card of a judging function; its name gives the slug."""
 
     def make(judge: Callable[[Facts], Verdict]) -> Card:
         stem = judge.__name__
-        return Card(stem.replace("_", "-"), family, stage, judge, treatments, tuple(explains.split()), restart, stem)
+        return Card(
+            stem.replace("_", "-"),
+            family,
+            stage,
+            judge,
+            treatments,
+            tuple(explains.split()),
+            restart,
+            stem,
+        )
 
     return make
 
@@ -110,13 +126,17 @@ def cards() -> dict[str, Card]:
     return found
 
 
-def seen(facts: Facts, role: str, says: str, sentence: str, shape: Shape | None = None, **values: Any) -> Evidence:
+def seen(
+    facts: Facts, role: str, says: str, sentence: str, shape: Shape | None = None, **values: Any
+) -> Evidence:
     """Evidence from the curve that plays ``role`` (or from ``shape``)."""
     curve = shape if shape is not None else facts.shape(role)
     if curve is None:
         return Evidence(role, says, sentence, values=values)
     at = curve.onset if curve.changed else None
-    return Evidence(role, says, sentence, curve.word, curve.before, curve.after, at.step if at else None, values)
+    return Evidence(
+        role, says, sentence, curve.word, curve.before, curve.after, at.step if at else None, values
+    )
 
 
 def present(severity: str, onset: Onset | None, *evidence: Evidence | None, **more: Any) -> Verdict:

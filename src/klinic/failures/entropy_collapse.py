@@ -49,7 +49,11 @@ def entropy_collapse(facts: Facts) -> Verdict:
         entropy.onset,
         seen(facts, "entropy", "for", "entropy-gone", share=share),
         seen(facts, "zero_std", "for", "groups-gone") if confirmed else None,
-        seen(facts, facts.success_role, "for", "frozen", success) if success is not None and not gained else None,
-        seen(facts, "uniq", "for", "same-samples") if (u := facts.shape("uniq")) is not None and u.fell else None,
+        seen(facts, facts.success_role, "for", "frozen", success)
+        if success is not None and not gained
+        else None,
+        seen(facts, "uniq", "for", "same-samples")
+        if (u := facts.shape("uniq")) is not None and u.fell
+        else None,
         sure=share <= GONE / 2,
     )

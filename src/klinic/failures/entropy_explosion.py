@@ -33,7 +33,13 @@ def entropy_explosion(facts: Facts) -> Verdict:
     if gained and not lost:
         return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
     small = entropy.after - entropy.before < CAUTION_RISE
-    severity = "stop" if lost and share >= FAR else "act" if (lost or share >= FAR) and not small else "caution"
+    severity = (
+        "stop"
+        if lost and share >= FAR
+        else "act"
+        if (lost or share >= FAR) and not small
+        else "caution"
+    )
     return present(
         severity,
         entropy.onset,

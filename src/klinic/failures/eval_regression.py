@@ -13,10 +13,22 @@ SURE = 3.0  # standard errors of the points themselves
 POINTS = 6
 
 
-@failure(family="evaluation", stage="outcome", treatments=(Treatment("change-data", "mixed_data"), set_knob("kl_coef", to=0.005), set_knob("lr", scale=0.5)))
+@failure(
+    family="evaluation",
+    stage="outcome",
+    treatments=(
+        Treatment("change-data", "mixed_data"),
+        set_knob("kl_coef", to=0.005),
+        set_knob("lr", scale=0.5),
+    ),
+)
 def eval_regression(facts: Facts) -> Verdict:
     """Need: one evaluation falls by 0.10 beyond its own noise. Names the one that fell most."""
-    evals = {name: shape for name, shape in facts.named("eval/").items() if shape.n >= POINTS and shape.values.max() <= 1.0 + 1e-6 and shape.values.min() >= 0}
+    evals = {
+        name: shape
+        for name, shape in facts.named("eval/").items()
+        if shape.n >= POINTS and shape.values.max() <= 1.0 + 1e-6 and shape.values.min() >= 0
+    }
     if not evals:
         facts.need("acc") if not facts.named("eval/") else None
         return ruled_out()
@@ -27,10 +39,21 @@ def eval_regression(facts: Facts) -> Verdict:
         error = float(np.sqrt(begin.var(ddof=1) / third + end.var(ddof=1) / third)) + 0.01
         fall = float(begin.mean() - end.mean())
         if fall >= FALL and fall / error >= SURE and (worst is None or fall > worst[0]):
-            worst = (fall, name, float(begin.mean()), float(end.mean()), int(shape.steps[third - 1]))
+            worst = (
+                fall,
+                name,
+                float(begin.mean()),
+                float(end.mean()),
+                int(shape.steps[third - 1]),
+            )
     if worst is None:
         name, shape = next(iter(evals.items()))
         return ruled_out(Evidence("acc", "against", "kept", shape.word, shape.before, shape.after))
     fall, name, before, after, step = worst
     task = name.removeprefix("eval/").removesuffix("/acc")
-    return present("act" if fall > 2 * FALL else "caution", Onset(step, int(facts.run.first), step), Evidence("acc", "for", "fell", "falls", before, after, step, {"task": task}), slice=f"eval={task}")
+    return present(
+        "act" if fall > 2 * FALL else "caution",
+        Onset(step, int(facts.run.first), step),
+        Evidence("acc", "for", "fell", "falls", before, after, step, {"task": task}),
+        slice=f"eval={task}",
+    )

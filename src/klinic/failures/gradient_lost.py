@@ -11,7 +11,12 @@ ROWS_AT_ZERO = 0.8  # share of rows whose gradient norm is exactly 0
 DIFFER = 0.75  # zero-variance share below which a gradient must exist
 
 
-@failure(family="implementation", stage="implementation", explains="no-learning plateau", treatments=(Treatment("fix-code", "gradient_path"),))
+@failure(
+    family="implementation",
+    stage="implementation",
+    explains="no-learning plateau",
+    treatments=(Treatment("fix-code", "gradient_path"),),
+)
 def gradient_lost(facts: Facts) -> Verdict:
     """Need: gradient norm exactly 0 while rewards differ within groups. Veto: no group differs (then 0 is right)."""
     (gradient,) = facts.need("grad_norm")
@@ -23,4 +28,10 @@ def gradient_lost(facts: Facts) -> Verdict:
     differ = zero.after < DIFFER if zero is not None else spread is not None and spread.after > 0
     if not differ:
         return ruled_out(seen(facts, "zero_std", "against", "nothing-to-learn"))
-    return present("stop", early(facts), seen(facts, "grad_norm", "for", "none-arrives"), seen(facts, "zero_std" if zero is not None else "reward_std", "for", "groups-differ"), sure=True)
+    return present(
+        "stop",
+        early(facts),
+        seen(facts, "grad_norm", "for", "none-arrives"),
+        seen(facts, "zero_std" if zero is not None else "reward_std", "for", "groups-differ"),
+        sure=True,
+    )

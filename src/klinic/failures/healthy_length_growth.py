@@ -14,6 +14,15 @@ def healthy_length_growth(facts: Facts) -> Verdict:
     """Need: length and acc both rise, few truncated (seed 000: 78 to 152 tokens with acc 21 to 57 %)."""
     length, acc = facts.need("len", "acc")
     trunc = facts.shape("trunc")
-    if length.rose and length.after >= GROWN * length.before and acc.rose and (trunc is None or trunc.after < TRUNC_FINE):
-        return benign(length.onset, seen(facts, "len", "for", "length-up"), seen(facts, "acc", "for", "acc-up"))
+    if (
+        length.rose
+        and length.after >= GROWN * length.before
+        and acc.rose
+        and (trunc is None or trunc.after < TRUNC_FINE)
+    ):
+        return benign(
+            length.onset,
+            seen(facts, "len", "for", "length-up"),
+            seen(facts, "acc", "for", "acc-up"),
+        )
     return ruled_out(seen(facts, "len", "against", "not-growing"))

@@ -21,7 +21,11 @@ GONE = 3.0  # nats/token token mean: outside any healthy run seen (lab 3.1 to 6.
     family="step size",
     stage="step",
     explains="reward-collapse entropy-explosion entropy-collapse truncation-rise length-explosion eval-regression lr-too-high plateau",
-    treatments=(set_knob("kl_coef", to=0.005), set_knob("lr", scale=0.5), set_knob("updates_per_batch", to=1, only_if="several-updates")),
+    treatments=(
+        set_knob("kl_coef", to=0.005),
+        set_knob("lr", scale=0.5),
+        set_knob("updates_per_batch", to=1, only_if="several-updates"),
+    ),
 )
 def kl_runaway(facts: Facts) -> Verdict:
     """Need: a surge of KL that stays, with reward or acc lost or entropy risen. Veto: a slow rise with a gain."""
@@ -38,14 +42,18 @@ def kl_runaway(facts: Facts) -> Verdict:
     gone = per_token and kl.after >= GONE
     if at is None and per_token and lost and hot and kl.after >= SWEPT * max(kl.before, FROM):
         at = kl.onset
-    if not gone and not (at is not None and kl.after >= FAR and (lost or hot or (stuck and kl.after >= 1))):
+    if not gone and not (
+        at is not None and kl.after >= FAR and (lost or hot or (stuck and kl.after >= 1))
+    ):
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
     return present(
         "stop" if lost or hot or gone else "act",
         kl.onset if at is None else _first(kl, at),
         seen(facts, "kl", "for", "kl-surge"),
         seen(facts, "entropy", "for", "entropy-up") if hot else None,
-        seen(facts, facts.success_role, "for", "acc-lost", success) if success is not None and lost else None,
+        seen(facts, facts.success_role, "for", "acc-lost", success)
+        if success is not None and lost
+        else None,
         sure=gone and (lost or hot),
     )
 

@@ -11,7 +11,11 @@ SHRUNK = 0.5  # of the own early length (failure_modes.json)
 @failure(
     family="length",
     stage="reward",
-    treatments=(Treatment("fix-reward", "length_penalty", restart="may"), set_knob("max_new_tokens", scale=2), set_knob("kl_coef", scale=0.5)),
+    treatments=(
+        Treatment("fix-reward", "length_penalty", restart="may"),
+        set_knob("max_new_tokens", scale=2),
+        set_knob("kl_coef", scale=0.5),
+    ),
 )
 def length_collapse(facts: Facts) -> Verdict:
     """Need: half the early length, acc not rising. Veto: acc rises (the answers became concise)."""
@@ -21,7 +25,14 @@ def length_collapse(facts: Facts) -> Verdict:
     if facts.few or not length.fell or share > SHRUNK:
         return ruled_out(seen(facts, "len", "against", "length-kept", share=share))
     if success is None:
-        return present("caution", length.onset, seen(facts, "len", "for", "length-down", share=share))
+        return present(
+            "caution", length.onset, seen(facts, "len", "for", "length-down", share=share)
+        )
     if not success.fell:
         return ruled_out(seen(facts, facts.success_role, "against", "concise", success))
-    return present("act", length.onset, seen(facts, "len", "for", "length-down", share=share), seen(facts, facts.success_role, "for", "acc-lost", success))
+    return present(
+        "act",
+        length.onset,
+        seen(facts, "len", "for", "length-down", share=share),
+        seen(facts, facts.success_role, "for", "acc-lost", success),
+    )

@@ -32,7 +32,11 @@ def length_explosion(facts: Facts) -> Verdict:
     (length,) = facts.need("len")
     trunc, success, reward = facts.shape("trunc"), facts.success, facts.shape("reward")
     share = length.after / max(length.before, 1e-9)
-    cut = trunc is not None and trunc.after >= TRUNC_ACT and trunc.after - trunc.before >= TRUNC_ACT / 2
+    cut = (
+        trunc is not None
+        and trunc.after >= TRUNC_ACT
+        and trunc.after - trunc.before >= TRUNC_ACT / 2
+    )
     fast = _fast(facts)
     grown = not facts.few and (fast or (length.rose and share >= GROWN))
     if not grown:
@@ -43,24 +47,42 @@ def length_explosion(facts: Facts) -> Verdict:
     if success is not None and success.n < SPARSE and reward is not None and reward.n >= SPARSE:
         progress = reward  # a handful of evaluations cannot say whether the length is used
     follow_z = change_between(progress, begin, end)[1] if progress is not None else None
-    lost = success is not None and (success.fell or (follow_z is not None and follow_z < -ACC_FOLLOWS_Z))
-    pays = reward is not None and facts.success_role == "acc" and change_between(reward, begin, end)[1] > 6 and (follow_z or 0) < ACC_FOLLOWS_Z
+    lost = success is not None and (
+        success.fell or (follow_z is not None and follow_z < -ACC_FOLLOWS_Z)
+    )
+    pays = (
+        reward is not None
+        and facts.success_role == "acc"
+        and change_between(reward, begin, end)[1] > 6
+        and (follow_z or 0) < ACC_FOLLOWS_Z
+    )
     if trunc is not None and trunc.after < UNCUT and progress is not None and share < 3:
         # Nothing is cut: if acc rose while the responses grew, a later fall has another cause.
         peak = float(progress.smooth_steps[int(np.argmax(progress.smooth))])
         if change_between(progress, begin, peak)[1] >= ACC_FOLLOWS_Z:
             return ruled_out(seen(facts, facts.success_role, "against", "acc-follows", success))
-    if follow_z is not None and follow_z >= ACC_FOLLOWS_Z and not (trunc is not None and trunc.after >= TRUNC_RUIN) and not lost:
+    if (
+        follow_z is not None
+        and follow_z >= ACC_FOLLOWS_Z
+        and not (trunc is not None and trunc.after >= TRUNC_RUIN)
+        and not lost
+    ):
         return ruled_out(seen(facts, facts.success_role, "against", "acc-follows", success))
     if success is None and not cut and not (reward is not None and reward.fell):
         return present("caution", at, seen(facts, "len", "for", "length-up", share=share))
     ruin = lost or fast or (trunc is not None and trunc.after >= TRUNC_RUIN) or share >= 3
     return present(
-        "stop" if ruin and (cut or lost or pays) else "act" if (cut or lost or pays or share >= 2) else "caution",
+        "stop"
+        if ruin and (cut or lost or pays)
+        else "act"
+        if (cut or lost or pays or share >= 2)
+        else "caution",
         at,
         seen(facts, "len", "for", "length-up", share=share),
         seen(facts, "trunc", "for", "cut") if cut else None,
-        seen(facts, facts.success_role, "for", "acc-down" if lost else "acc-flat", success) if success is not None else None,
+        seen(facts, facts.success_role, "for", "acc-down" if lost else "acc-flat", success)
+        if success is not None
+        else None,
         seen(facts, "reward", "for", "reward-pays") if pays else None,
         sure=share >= 2 and cut,
     )
@@ -72,4 +94,9 @@ def _fast(facts: Facts) -> bool:
     if length is None or trunc is None or length.n < 12:
         return False
     start = float(np.median(length.values[:3]))
-    return length.after >= GROWN * start and trunc.after >= TRUNC_RUIN and float(trunc.values[0]) <= TRUNC_RUIN / 2 and trunc.level_over(0.3, 1.0) >= TRUNC_RUIN
+    return (
+        length.after >= GROWN * start
+        and trunc.after >= TRUNC_RUIN
+        and float(trunc.values[0]) <= TRUNC_RUIN / 2
+        and trunc.level_over(0.3, 1.0) >= TRUNC_RUIN
+    )

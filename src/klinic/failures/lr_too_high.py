@@ -1,4 +1,4 @@
-"""Each step is too large: a fifth of the tokens hits the clip, or the gradient is many times its own level."""
+"""Each step is too large: a fifth of the tokens hits the clip, with the ratio still at 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ GRADIENT = 4.0  # times the own early level
     family="step size",
     stage="step",
     explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise no-learning zero-advantage eval-regression",
-    treatments=(set_knob("lr", scale=0.5), set_knob("updates_per_batch", to=1, only_if="several-updates"), set_knob("max_grad_norm", scale=0.5)),
+    treatments=(
+        set_knob("lr", scale=0.5, restart="may"),
+        set_knob("updates_per_batch", to=1, only_if="several-updates", restart="may"),
+        set_knob("max_grad_norm", scale=0.5, restart="may"),
+    ),
     restart="may",
 )
 def lr_too_high(facts: Facts) -> Verdict:
@@ -27,7 +31,9 @@ def lr_too_high(facts: Facts) -> Verdict:
         return ruled_out(seen(facts, "clip_frac", "against", "clip-low"))
     if ratio is not None and abs(ratio.after - 1) >= RATIO_OFF:
         return ruled_out(seen(facts, "ratio_mean", "against", "ratio-off"))
-    strong = gradient is not None and (gradient.after >= GRADIENT * gradient.before or gradient.after > 3)
+    strong = gradient is not None and (
+        gradient.after >= GRADIENT * gradient.before or gradient.after > 3
+    )
     at = early(facts) if clip.before >= CLIPPED else clip.onset
     return present(
         "act",

@@ -9,15 +9,32 @@ from klinic.facts import Facts
 from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, set_knob
 from klinic.vitals import ROLES, players
 
-ROLES_WATCHED = ("grad_norm", "loss", "value_loss", "kl", "entropy", "reward", "ratio_mean", "explained_variance")
-NEVER_COMPUTED = ("kl", "entropy", "ratio_mean")  # an all-NaN column of these is a metric that was not computed
+ROLES_WATCHED = (
+    "grad_norm",
+    "loss",
+    "value_loss",
+    "kl",
+    "entropy",
+    "reward",
+    "ratio_mean",
+    "explained_variance",
+)
+NEVER_COMPUTED = (
+    "kl",
+    "entropy",
+    "ratio_mean",
+)  # an all-NaN column of these is a metric that was not computed
 
 
 @failure(
     family="implementation",
     stage="implementation",
     explains="no-learning gradient-lost reward-collapse entropy-collapse zero-advantage too-hard",
-    treatments=(Treatment("inspect", "first_nonfinite"), set_knob("lr", scale=0.5), set_knob("max_grad_norm", scale=0.5)),
+    treatments=(
+        Treatment("inspect", "first_nonfinite"),
+        set_knob("lr", scale=0.5),
+        set_knob("max_grad_norm", scale=0.5),
+    ),
 )
 def nan(facts: Facts) -> Verdict:
     """Need: a non-finite value; which metric and which step came first."""
@@ -27,20 +44,38 @@ def nan(facts: Facts) -> Verdict:
             curve = facts.run.curves[name]
             steps = curve.nonfinite_steps
             if len(steps) and not (role in NEVER_COMPUTED and len(steps) == len(curve.values)):
-                hits.append((int(steps[0]), role, len(steps), not bool(np.isfinite(curve.values[-1]))))
+                hits.append(
+                    (int(steps[0]), role, len(steps), not bool(np.isfinite(curve.values[-1])))
+                )
     if not hits:
         said = facts.events("not-finite")
         if said:
             at = said[0].step or facts.run.first
-            return present("act", Onset(at, at, at), Evidence("grad_norm", "for", "said", values={"text": said[0].lines[0][:80]}))
+            return present(
+                "act",
+                Onset(at, at, at),
+                Evidence("grad_norm", "for", "said", values={"text": said[0].lines[0][:80]}),
+            )
         return ruled_out(Evidence("loss", "against", "finite"))
     hits.sort()
-    step, role, count, lasting = hits[0]
+    step = hits[0][0]
     repeated = any(hit[2] >= 3 or hit[3] for hit in hits)
     return present(
         "stop" if any(hit[3] for hit in hits) and facts.n > 3 else "act" if repeated else "caution",
         Onset(step, step, step),
-        *[Evidence(role, "for", "nonfinite", "flat", None, None, first, {"count": count, "first": first}) for first, role, count, _ in hits],
+        *[
+            Evidence(
+                role,
+                "for",
+                "nonfinite",
+                "flat",
+                None,
+                None,
+                first,
+                {"count": count, "first": first},
+            )
+            for first, role, count, _ in hits
+        ],
         sure=True,
     )
 

@@ -14,12 +14,22 @@ LEVEL = -0.01  # nats/token
 RATIO_OFF = 0.97  # geometric ratio below which a negative k1 means stale samples, not a wrong reference (lab.md 6.3)
 
 
-@failure(family="implementation", stage="implementation", treatments=(Treatment("fix-code", "reference"), Treatment("fix-code", "mask")), explains="no-learning")
+@failure(
+    family="implementation",
+    stage="implementation",
+    treatments=(Treatment("fix-code", "reference"), Treatment("fix-code", "mask")),
+    explains="no-learning",
+)
 def negative_kl(facts: Facts) -> Verdict:
     """Need: k3 below 0 at all, or another estimator's level clearly below 0. Veto: within the estimator's noise."""
     said = facts.events("negative-kl")
     if said and facts.shape("kl") is None:
-        return present("act", early(facts), seen(facts, "kl", "for", "said-negative", value=said[0].lines[0]), sure=True)
+        return present(
+            "act",
+            early(facts),
+            seen(facts, "kl", "for", "said-negative", value=said[0].lines[0]),
+            sure=True,
+        )
     (kl,) = facts.need("kl")
     metric = facts.metric("kl")
     k3 = metric is not None and "/k3/" in metric.name
@@ -35,4 +45,9 @@ def negative_kl(facts: Facts) -> Verdict:
     if not hit:
         return ruled_out(seen(facts, "kl", "against", "not-negative"))
     first = int(kl.steps[np.flatnonzero(below)[0]])
-    return present("stop" if k3 else "act", Onset(first, first, first), seen(facts, "kl", "for", "negative"), sure=k3)
+    return present(
+        "stop" if k3 else "act",
+        Onset(first, first, first),
+        seen(facts, "kl", "for", "negative"),
+        sure=k3,
+    )

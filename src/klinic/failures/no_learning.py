@@ -15,14 +15,22 @@ ROWS = 40
     family="data",
     stage="implementation",
     explains="plateau",
-    treatments=(Treatment("fix-code", "gradient_path"), set_knob("lr", scale=3), set_knob("kl_coef", scale=0.3)),
+    treatments=(
+        Treatment("fix-code", "gradient_path"),
+        set_knob("lr", scale=3),
+        set_knob("kl_coef", scale=0.3),
+    ),
 )
 def no_learning(facts: Facts) -> Verdict:
     """Need: reward flat, KL to the reference at its noise floor. Veto: KL or reward moved."""
     reward, kl = facts.need("reward", "kl")
     acc, entropy = facts.shape("acc"), facts.shape("entropy")
     still = kl.highest < KL_STILL and kl.after < KL_STILL
-    moved = reward.changed or (acc is not None and acc.n >= 8 and acc.changed) or (entropy is not None and entropy.changed)
+    moved = (
+        reward.changed
+        or (acc is not None and acc.n >= 8 and acc.changed)
+        or (entropy is not None and entropy.changed)
+    )
     if facts.n < ROWS or not still or moved:
         return ruled_out(seen(facts, "kl", "against", "moves"))
     return present(

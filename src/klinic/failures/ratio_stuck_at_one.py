@@ -11,7 +11,12 @@ EXACT = 1e-6  # a measured ratio never is exactly 1 after an update
 ROWS = 20  # rows in a row (failure_modes.json)
 
 
-@failure(family="implementation", stage="implementation", treatments=(Treatment("fix-code", "old_logprobs"),), explains="no-learning")
+@failure(
+    family="implementation",
+    stage="implementation",
+    treatments=(Treatment("fix-code", "old_logprobs"),),
+    explains="no-learning",
+)
 def ratio_stuck_at_one(facts: Facts) -> Verdict:
     """Need: several updates a batch, and ratio 1 or clip 0 on every row. Veto: one update a batch."""
     updates = facts.number("updates_per_batch")
@@ -23,5 +28,17 @@ def ratio_stuck_at_one(facts: Facts) -> Verdict:
     stuck = ratio is not None and ratio.n >= ROWS and bool(np.all(np.abs(ratio.values - 1) < EXACT))
     unclipped = clip is not None and clip.n >= ROWS and bool(np.all(clip.values == 0))
     if (stuck and (clip is None or unclipped)) or (ratio is None and unclipped):
-        return present("act" if stuck else "caution", early(facts), seen(facts, "ratio_mean" if stuck else "clip_frac", "for", "exactly-one", updates=round(updates)))
-    return ruled_out(seen(facts, "ratio_mean" if ratio is not None else "clip_frac", "against", "moves"))
+        return present(
+            "act" if stuck else "caution",
+            early(facts),
+            seen(
+                facts,
+                "ratio_mean" if stuck else "clip_frac",
+                "for",
+                "exactly-one",
+                updates=round(updates),
+            ),
+        )
+    return ruled_out(
+        seen(facts, "ratio_mean" if ratio is not None else "clip_frac", "against", "moves")
+    )

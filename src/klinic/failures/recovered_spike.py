@@ -21,13 +21,25 @@ def recovered_spike(facts: Facts) -> Verdict:
         if shape is None or shape.n < 12 or shape.changed:
             continue
         values = shape.scaled(shape.smooth)
-        base = np.interp(np.linspace(0, 1, len(values)), [0, 1], [float(np.median(values[:3])), float(np.median(values[-3:]))])
+        base = np.interp(
+            np.linspace(0, 1, len(values)),
+            [0, 1],
+            [float(np.median(values[:3])), float(np.median(values[-3:]))],
+        )
         away = np.abs(values - base)
         sigma = max(shape.standard_error(1), 1e-9)
         i = int(np.argmax(away))
-        if away[i] > AWAY * sigma and away[i] > shape.effect and 0.05 * len(values) < i < 0.85 * len(values) and away[-1] < BACK * away[i]:
+        if (
+            away[i] > AWAY * sigma
+            and away[i] > shape.effect
+            and 0.05 * len(values) < i < 0.85 * len(values)
+            and away[-1] < BACK * away[i]
+        ):
             first = int(shape.smooth_steps[int(np.flatnonzero(away > 0.5 * away[i])[0])])
-            return benign(Onset(first, first, int(shape.smooth_steps[i])), seen(facts, role, "for", "came-back"))
+            return benign(
+                Onset(first, first, int(shape.smooth_steps[i])),
+                seen(facts, role, "for", "came-back"),
+            )
     if not any(facts.shape(role) for role in ROLES_WATCHED):
         facts.need("reward")
     return ruled_out(seen(facts, "reward", "against", "no-spike"))

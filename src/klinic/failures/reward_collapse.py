@@ -14,17 +14,35 @@ TAIL = 0.12  # share of the run at the end that must be low throughout
     family="outcome",
     stage="outcome",
     explains="",
-    treatments=(set_knob("lr", scale=0.5), set_knob("kl_coef", to=0.005), Treatment("inspect", "rollouts")),
+    treatments=(
+        set_knob("lr", scale=0.5),
+        set_knob("kl_coef", to=0.005),
+        Treatment("inspect", "rollouts"),
+    ),
 )
 def reward_collapse(facts: Facts) -> Verdict:
     """Need: at least half of the best level is lost, and stays lost to the end. Veto: it came back."""
     (reward,) = facts.need("reward")
     if facts.few or reward.n < 12:
         return ruled_out(seen(facts, "reward", "against", "kept"))
-    best, floor, end = reward.highest, min(float(reward.values.min()), 0.0), reward.level_over(1 - TAIL, 1.0)
+    best, floor, end = (
+        reward.highest,
+        min(float(reward.values.min()), 0.0),
+        reward.level_over(1 - TAIL, 1.0),
+    )
     sigma = max(reward.noise, 1e-9)
     lost = best - end
-    if best <= floor or lost < LOST * (best - floor) or lost < SURE_Z * reward.standard_error(reward.window) or lost < 3 * sigma:
+    if (
+        best <= floor
+        or lost < LOST * (best - floor)
+        or lost < SURE_Z * reward.standard_error(reward.window)
+        or lost < 3 * sigma
+    ):
         return ruled_out(seen(facts, "reward", "against", "kept"))
     at = reward.crossing(best - 0.35 * lost, above=False, keep=0.85)
-    return present("stop", at, seen(facts, "reward", "for", "lost", best=best, end=end), sure=lost > 0.8 * (best - floor))
+    return present(
+        "stop",
+        at,
+        seen(facts, "reward", "for", "lost", best=best, end=end),
+        sure=lost > 0.8 * (best - floor),
+    )

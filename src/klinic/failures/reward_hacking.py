@@ -11,7 +11,10 @@ FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_
 FALL_Z = -3.0  # acc clearly falls
 SHARE_OF_RISE = 0.3  # part of the reward's whole rise that must come after the split
 FULL = 0.95  # at this acc nothing is left to follow with
-GROWN, CUT = 1.4, 0.15  # growth and truncated share from which the length is judged first (failure_modes.json)
+GROWN, CUT = (
+    1.4,
+    0.15,
+)  # growth and truncated share from which the length is judged first (failure_modes.json)
 ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 
 
@@ -19,18 +22,40 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
     family="reward",
     stage="reward",
     explains="entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard reward-collapse",
-    treatments=(Treatment("fix-reward", "reward"), Treatment("inspect", "rollouts"), Treatment("inspect", "reward_parts")),
+    treatments=(
+        Treatment("fix-reward", "reward"),
+        Treatment("inspect", "rollouts"),
+        Treatment("inspect", "reward_parts"),
+    ),
 )
 def reward_hacking(facts: Facts) -> Verdict:
     """Need: after some split the reward rises and acc does not. Veto: acc rises along, or is full."""
     reward, acc = facts.need("reward", "acc")
     if facts.few or acc.n < ACC_POINTS:
-        if acc.n >= 3 and reward.n >= 3 and reward.last > reward.first and acc.last < 0.5 * acc.first:
-            return present("caution", None, seen(facts, "reward", "for", "reward-up"), seen(facts, "acc", "for", "acc-down"))
+        if (
+            acc.n >= 3
+            and reward.n >= 3
+            and reward.last > reward.first
+            and acc.last < 0.5 * acc.first
+        ):
+            return present(
+                "caution",
+                None,
+                seen(facts, "reward", "for", "reward-up"),
+                seen(facts, "acc", "for", "acc-down"),
+            )
         return ruled_out(seen(facts, "acc", "against", "too-sparse"))
     length, trunc = facts.shape("len"), facts.shape("trunc")
-    if length is not None and trunc is not None and length.after >= GROWN * length.before and trunc.after >= CUT and trunc.rose:
-        return ruled_out(seen(facts, "trunc", "against", "cut"))  # length first; it says itself if the reward pays
+    if (
+        length is not None
+        and trunc is not None
+        and length.after >= GROWN * length.before
+        and trunc.after >= CUT
+        and trunc.rose
+    ):
+        return ruled_out(
+            seen(facts, "trunc", "against", "cut")
+        )  # length first; it says itself if the reward pays
     parted = parting(reward, acc, LEADER_Z, FOLLOWER_Z)
     whole = reward.highest - reward.lowest
     if parted is None or acc.after >= FULL or parted.leader_change < SHARE_OF_RISE * whole:
@@ -42,7 +67,11 @@ def reward_hacking(facts: Facts) -> Verdict:
         "stop" if falls else "act",
         at,
         seen(facts, "reward", "for", "reward-up", change=parted.leader_change),
-        seen(facts, "acc", "for", "acc-down" if falls else "acc-flat", change=parted.follower_change),
-        seen(facts, "entropy", "for", "entropy-normal") if (e := facts.shape("entropy")) is not None and not e.changed else None,
+        seen(
+            facts, "acc", "for", "acc-down" if falls else "acc-flat", change=parted.follower_change
+        ),
+        seen(facts, "entropy", "for", "entropy-normal")
+        if (e := facts.shape("entropy")) is not None and not e.changed
+        else None,
         sure=falls and parted.leader_z > 2 * LEADER_Z,
     )

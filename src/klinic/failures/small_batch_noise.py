@@ -24,8 +24,23 @@ def small_batch_noise(facts: Facts) -> Verdict:
         return ruled_out(seen(facts, facts.success_role, "against", "calm", success))
     if clip is not None and clip.after >= CLIP_FINE:
         return ruled_out(seen(facts, "clip_frac", "against", "clip-high"))
-    if gradient is not None and gradient.after > GRADIENT_STEADY * max(gradient.before, 1e-9) and gradient.rose:
+    if (
+        gradient is not None
+        and gradient.after > GRADIENT_STEADY * max(gradient.before, 1e-9)
+        and gradient.rose
+    ):
         return ruled_out(seen(facts, "grad_norm", "against", "gradient-high"))
     p = float(np.clip(np.mean(success.values), 0.05, 0.95))
     samples = p * (1 - p) / max(success.noise, 1e-6) ** 2
-    return benign(None, seen(facts, facts.success_role, "for", "swings", success, noise=success.noise, samples=samples))
+    return benign(
+        None,
+        seen(
+            facts,
+            facts.success_role,
+            "for",
+            "swings",
+            success,
+            noise=success.noise,
+            samples=samples,
+        ),
+    )

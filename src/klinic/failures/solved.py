@@ -17,4 +17,7 @@ def solved(facts: Facts) -> Verdict:
     assert success is not None
     if success.n < 3 or success.after < RIGHT:
         return ruled_out(seen(facts, facts.success_role, "against", "not-all", success))
-    return benign(success.onset if success.rose else None, seen(facts, facts.success_role, "for", "right", success))
+    return benign(
+        success.onset if success.rose else None,
+        seen(facts, facts.success_role, "for", "right", success),
+    )

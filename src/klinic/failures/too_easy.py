@@ -19,7 +19,11 @@ ENTROPY_GONE = 0.2  # of the early level: then the groups agree because nothing 
     family="data",
     stage="data",
     explains="zero-advantage plateau",
-    treatments=(Treatment("change-data", "harder_data", restart="may"), set_knob("dynamic_sampling", to=True, restart="may"), Treatment("fix-reward", "partial_credit", restart="may")),
+    treatments=(
+        Treatment("change-data", "harder_data", restart="may"),
+        set_knob("dynamic_sampling", to=True, restart="may"),
+        Treatment("fix-reward", "partial_credit", restart="may"),
+    ),
     restart="may",
 )
 def too_easy(facts: Facts) -> Verdict:
@@ -28,12 +32,32 @@ def too_easy(facts: Facts) -> Verdict:
     success = facts.success
     reward = facts.shape("reward")
     largest = facts.shape("adv_max")
-    if zero is None and success is not None and largest is not None and success.after >= RIGHT and largest.fell and largest.after < SHRUNK * largest.before:
-        return present("caution", largest.onset, seen(facts, "adv_max", "for", "advantages-shrink"), seen(facts, facts.success_role, "for", "right", success))
+    if (
+        zero is None
+        and success is not None
+        and largest is not None
+        and success.after >= RIGHT
+        and largest.fell
+        and largest.after < SHRUNK * largest.before
+    ):
+        return present(
+            "caution",
+            largest.onset,
+            seen(facts, "adv_max", "for", "advantages-shrink"),
+            seen(facts, facts.success_role, "for", "right", success),
+        )
     if success is None and zero is not None and reward is not None and reward.n >= 100:
-        high = not reward.changed and float(reward.values.mean()) >= REWARD_HIGH * reward.values.max() > 0
+        high = (
+            not reward.changed
+            and float(reward.values.mean()) >= REWARD_HIGH * reward.values.max() > 0
+        )
         if high and float(zero.values.mean()) >= CAUTION:
-            return present("caution", None, seen(facts, "zero_std", "for", "groups-agree", zero), seen(facts, "reward", "for", "reward-high"))
+            return present(
+                "caution",
+                None,
+                seen(facts, "zero_std", "for", "groups-agree", zero),
+                seen(facts, "reward", "for", "reward-high"),
+            )
     if zero is None:
         facts.need("zero_std")
     if success is None:
@@ -42,16 +66,31 @@ def too_easy(facts: Facts) -> Verdict:
     entropy = facts.shape("entropy")
     if success.after < RIGHT or zero.after < CAUTION:
         return ruled_out(seen(facts, facts.success_role, "against", "not-full", success))
-    if entropy is not None and entropy.fell and entropy.after < ENTROPY_GONE * entropy.before and success.after < 0.95:
+    if (
+        entropy is not None
+        and entropy.fell
+        and entropy.after < ENTROPY_GONE * entropy.before
+        and success.after < 0.95
+    ):
         return ruled_out(seen(facts, "entropy", "against", "entropy-gone"))
     # Groups that agreed from the start on a task that is nearly solved burn compute, but nothing broke.
     chronic = zero.before >= CHRONIC
-    severity = "caution" if chronic or success.after >= SOLVED else "stop" if zero.after >= STOP else "act" if zero.after >= ACT else "caution"
+    severity = (
+        "caution"
+        if chronic or success.after >= SOLVED
+        else "stop"
+        if zero.after >= STOP
+        else "act"
+        if zero.after >= ACT
+        else "caution"
+    )
     at = zero.onset if zero.rose else None
     return present(
         severity,
         at,
         seen(facts, "zero_std", "for", "groups-agree", zero),
         seen(facts, facts.success_role, "for", "right", success),
-        seen(facts, "entropy", "for", "entropy-normal") if entropy is not None and not entropy.fell else None,
+        seen(facts, "entropy", "for", "entropy-normal")
+        if entropy is not None and not entropy.fell
+        else None,
     )

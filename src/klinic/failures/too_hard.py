@@ -13,7 +13,12 @@ GROUPS = 0.8  # share of zero-variance groups (failure_modes.json)
     family="data",
     stage="data",
     explains="zero-advantage no-learning plateau gradient-lost",
-    treatments=(Treatment("change-data", "easier_data"), set_knob("group_size", scale=2), Treatment("fix-reward", "partial_credit"), Treatment("inspect", "verifier", restart="no")),
+    treatments=(
+        Treatment("change-data", "easier_data"),
+        set_knob("group_size", scale=2),
+        Treatment("fix-reward", "partial_credit"),
+        Treatment("inspect", "verifier", restart="no"),
+    ),
 )
 def too_hard(facts: Facts) -> Verdict:
     """Need: hardly any right answer from start to end, and groups without variance. Veto: it was learning before."""
@@ -25,7 +30,15 @@ def too_hard(facts: Facts) -> Verdict:
     if zero is None and spread is None and not floor:
         facts.need("zero_std")
     none_right = floor or (success is not None and max(success.before, success.after) <= WRONG)
-    same = (zero is not None and min(zero.before, zero.after) >= GROUPS) or (zero is None and (floor or (spread is not None and spread.after == 0)))
+    same = (zero is not None and min(zero.before, zero.after) >= GROUPS) or (
+        zero is None and (floor or (spread is not None and spread.after == 0))
+    )
     if not none_right or not same:
         return ruled_out(seen(facts, facts.success_role, "against", "some-right", success))
-    return present("stop" if not facts.few else "act", early(facts), seen(facts, "reward", "for", "all-wrong"), seen(facts, "zero_std", "for", "groups-agree") if zero is not None else None, sure=True)
+    return present(
+        "stop" if not facts.few else "act",
+        early(facts),
+        seen(facts, "reward", "for", "all-wrong"),
+        seen(facts, "zero_std", "for", "groups-agree") if zero is not None else None,
+        sure=True,
+    )

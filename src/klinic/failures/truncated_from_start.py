@@ -24,17 +24,33 @@ def truncated_from_start(facts: Facts) -> Verdict:
     if trunc is None and length is None:
         facts.need("trunc")
     if trunc is not None:
-        if trunc.first < MOSTLY or trunc.before < MOSTLY or trunc.after < MOSTLY or trunc.lowest < MOSTLY / 1.4:
+        if (
+            trunc.first < MOSTLY
+            or trunc.before < MOSTLY
+            or trunc.after < MOSTLY
+            or trunc.lowest < MOSTLY / 1.4
+        ):
             return ruled_out(seen(facts, "trunc", "against", "not-cut"))
         share = trunc.before
     else:
         # Without a truncation rate, one constant whole length says that no response ends by itself.
         assert length is not None
-        if length.n < 3 or np.ptp(length.values) > 0 or length.first != round(length.first) or length.first < 16:
+        if (
+            length.n < 3
+            or np.ptp(length.values) > 0
+            or length.first != round(length.first)
+            or length.first < 16
+        ):
             return ruled_out(seen(facts, "len", "against", "not-cut"))
         share = 1.0
     starved = _starved(facts)
-    severity = "stop" if share >= FROM_START and starved else "act" if share >= FROM_START and not _learns(facts) else "caution"
+    severity = (
+        "stop"
+        if share >= FROM_START and starved
+        else "act"
+        if share >= FROM_START and not _learns(facts)
+        else "caution"
+    )
     return present(
         severity,
         early(facts),

@@ -15,7 +15,11 @@ HALF = 0.5
     family="length",
     stage="step",
     explains="",
-    treatments=(set_knob("max_new_tokens", scale=2), set_knob("mask_truncated", to=True), Treatment("fix-reward", "length_penalty", restart="may")),
+    treatments=(
+        set_knob("max_new_tokens", scale=2),
+        set_knob("mask_truncated", to=True),
+        Treatment("fix-reward", "length_penalty", restart="may"),
+    ),
     restart="may",
 )
 def truncation_rise(facts: Facts) -> Verdict:
@@ -27,11 +31,21 @@ def truncation_rise(facts: Facts) -> Verdict:
         return ruled_out(seen(facts, "trunc", "against", "few-cut"))
     if trunc.after < WARN or trunc.after - trunc.before < RISE or not trunc.rose:
         # Back at the cap after a dip: the run's lowest level is its baseline.
-        back = trunc.after >= HALF and trunc.after - trunc.lowest >= HALF and trunc.level_over(0.85, 1.0) >= HALF
+        back = (
+            trunc.after >= HALF
+            and trunc.after - trunc.lowest >= HALF
+            and trunc.level_over(0.85, 1.0) >= HALF
+        )
         if not back:
             return ruled_out(seen(facts, "trunc", "against", "few-cut"))
-        return present("caution", trunc.crossing(HALF, above=True, keep=0.9), seen(facts, "trunc", "for", "cut-again"))
+        return present(
+            "caution",
+            trunc.crossing(HALF, above=True, keep=0.9),
+            seen(facts, "trunc", "for", "cut-again"),
+        )
     success = facts.success
     harmless = success is not None and success.rose
     severity = "act" if trunc.after >= ACT and not harmless else "caution"
-    return present(severity, trunc.onset, seen(facts, "trunc", "for", "more-cut"), sure=trunc.after >= HALF)
+    return present(
+        severity, trunc.onset, seen(facts, "trunc", "for", "more-cut"), sure=trunc.after >= HALF
+    )

@@ -11,7 +11,9 @@ GEO_OFF = 0.93  # geometric ratio; healthy lab runs stay above 0.99, broken sync
 OUTSIDE = 0.10  # share of tokens outside the clip band (lab.md section 3)
 MEAN_OFF = 0.05  # arithmetic mean away from 1: by identity it does not move with drift (science.md finding 1)
 MISMATCH = 0.05  # nats/token
-MISMATCH_GROWTH = 4.0  # times its own level; a flat level from step 0 is a difference of engines, not of weights
+MISMATCH_GROWTH = (
+    4.0  # times its own level; a flat level from step 0 is a difference of engines, not of weights
+)
 PROBABILITY = 0.03  # the same gauge as a difference of probabilities
 CLIP = 0.10
 
@@ -24,10 +26,18 @@ CLIP = 0.10
 )
 def weight_sync_failure(facts: Facts) -> Verdict:
     """Need: one gauge of trainer against sampler leaves its place and stays away. Veto: the gauge is flat."""
-    gauges = [(role, shape) for role in ("ratio_geo", "ratio_outside", "mismatch", "ratio_mean") if (shape := facts.shape(role)) is not None]
+    gauges = [
+        (role, shape)
+        for role in ("ratio_geo", "ratio_outside", "mismatch", "ratio_mean")
+        if (shape := facts.shape(role)) is not None
+    ]
     if not gauges:
         facts.need("mismatch", "ratio_mean")
-    off = [(role, onset) for role, shape in gauges if not facts.few and (onset := _off(facts, role, shape)) is not None]
+    off = [
+        (role, onset)
+        for role, shape in gauges
+        if not facts.few and (onset := _off(facts, role, shape)) is not None
+    ]
     if not off:
         telling = [role for role, _ in gauges if role != "ratio_mean"]
         if not telling and not _sampler_ratio(facts):
@@ -41,8 +51,12 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         first,
         *[seen(facts, role, "for", f"{role.replace('_', '-')}-off") for role, _ in off],
         seen(facts, "clip_frac", "for", "clip-up") if clip is not None and clip.rose else None,
-        seen(facts, "adv_std", "for", "groups-fine") if adv is not None and adv.after > 0.5 else None,
-        seen(facts, "entropy", "for", "entropy-fine") if entropy is not None and not entropy.fell else None,
+        seen(facts, "adv_std", "for", "groups-fine")
+        if adv is not None and adv.after > 0.5
+        else None,
+        seen(facts, "entropy", "for", "entropy-fine")
+        if entropy is not None and not entropy.fell
+        else None,
         sure=len(off) > 1,
     )
 
@@ -54,13 +68,21 @@ def _sampler_ratio(facts: Facts) -> bool:
 
 def _off(facts: Facts, role: str, shape: Shape) -> Onset | None:
     if role == "ratio_geo":
-        return shape.onset or shape.crossing(GEO_OFF, above=False) if shape.after < GEO_OFF and shape.before > GEO_OFF else None
+        return (
+            shape.onset or shape.crossing(GEO_OFF, above=False)
+            if shape.after < GEO_OFF and shape.before > GEO_OFF
+            else None
+        )
     if role == "ratio_outside":
         return shape.onset if shape.after >= OUTSIDE and shape.after > 3 * shape.before else None
     if role == "mismatch":
         metric = facts.metric("mismatch")
         level = PROBABILITY if metric is not None and "prob_diff" in metric.name else MISMATCH
-        return shape.onset if abs(shape.after) >= level and abs(shape.after) >= MISMATCH_GROWTH * abs(shape.before) else None
+        return (
+            shape.onset
+            if abs(shape.after) >= level and abs(shape.after) >= MISMATCH_GROWTH * abs(shape.before)
+            else None
+        )
     if abs(shape.after - 1) >= MEAN_OFF and abs(shape.before - 1) < MEAN_OFF and shape.z >= 6:
         return shape.onset
     return None

@@ -16,7 +16,11 @@ RIGHT = 0.8  # share of right answers at which agreeing groups mean easy data (f
     family="data",
     stage="outcome",
     explains="no-learning gradient-lost plateau",
-    treatments=(Treatment("inspect", "rollouts"), Treatment("change-data", "mixed_data"), set_knob("dynamic_sampling", to=True)),
+    treatments=(
+        Treatment("inspect", "rollouts"),
+        Treatment("change-data", "mixed_data"),
+        set_knob("dynamic_sampling", to=True),
+    ),
 )
 def zero_advantage(facts: Facts) -> Verdict:
     """Need: zero-variance groups above 0.75 (act) or 0.91 (stop); else a reward without any spread on every row."""
@@ -29,7 +33,12 @@ def zero_advantage(facts: Facts) -> Verdict:
         success = facts.success
         fine = success is not None and success.after >= RIGHT
         at = zero.onset if zero.rose else early(facts)
-        return present("caution" if fine else "stop" if zero.after >= STOP else "act", at, seen(facts, "zero_std", "for", "groups-agree"), sure=zero.after >= STOP)
+        return present(
+            "caution" if fine else "stop" if zero.after >= STOP else "act",
+            at,
+            seen(facts, "zero_std", "for", "groups-agree"),
+            sure=zero.after >= STOP,
+        )
     assert spread is not None
     if np.any(spread.values != 0):
         return ruled_out(seen(facts, "reward_std", "against", "groups-differ"))

@@ -37,7 +37,15 @@ def _pieces(text: str) -> Iterator[str]:
         word += c
         following = text[i + 1] if i + 1 < len(text) else ""
         wide = unicodedata.east_asian_width(c) in "WF"
-        if c == " " or (wide and following not in _BREAKS_AFTER) or (following and unicodedata.east_asian_width(following) in "WF" and following not in _BREAKS_AFTER):
+        if (
+            c == " "
+            or (wide and following not in _BREAKS_AFTER)
+            or (
+                following
+                and unicodedata.east_asian_width(following) in "WF"
+                and following not in _BREAKS_AFTER
+            )
+        ):
             yield word
             word = ""
     if word:

@@ -99,8 +99,19 @@ _ANSWER = _object(
     findings=_list(_FINDING),
     first_action=_maybe(_ACTION),
     then=_list(_ACTION),
-    roll_back_to=_maybe(_object("step checkpoint path exists complete", step=_STEP, checkpoint=_TEXT, path=_TEXT, exists={"type": "boolean"}, complete={"type": "boolean"})),
-    smoke=_maybe(_object("steps control better_if", steps=_STEP, control=_TEXT, better_if=_list(_TEXT))),
+    roll_back_to=_maybe(
+        _object(
+            "step checkpoint path exists complete",
+            step=_STEP,
+            checkpoint=_TEXT,
+            path=_TEXT,
+            exists={"type": "boolean"},
+            complete={"type": "boolean"},
+        )
+    ),
+    smoke=_maybe(
+        _object("steps control better_if", steps=_STEP, control=_TEXT, better_if=_list(_TEXT))
+    ),
     notes=_list(_object("metric text", metric=_MAYBE_TEXT, text=_TEXT)),
 )
 _ERROR = _object("error", error=_object("what where hint", what=_TEXT, where=_TEXT, hint=_TEXT))
@@ -108,5 +119,9 @@ _ERROR = _object("error", error=_object("what where hint", what=_TEXT, where=_TE
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "klinic diagnose --format json",
-    "anyOf": [_ANSWER, _object("schema_version runs", schema_version={"const": 1}, runs=_list(_ANSWER)), _ERROR],
+    "anyOf": [
+        _ANSWER,
+        _object("schema_version runs", schema_version={"const": 1}, runs=_list(_ANSWER)),
+        _ERROR,
+    ],
 }

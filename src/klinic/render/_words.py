@@ -11,7 +11,12 @@ from klinic.vitals import ROLES
 
 def metric_title(role: str, lang: str) -> str:
     """The short name of a role as tables print it."""
-    return role if role in ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len") or role not in ROLES else ROLES[role].title[lang]
+    return (
+        role
+        if role in ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len")
+        or role not in ROLES
+        else ROLES[role].title[lang]
+    )
 
 
 def levels(e: Evidence) -> str:
@@ -37,14 +42,20 @@ def since(finding: Finding, lang: str) -> str:
     if at is None:
         return ""
     if at.step == at.low == at.high:
-        return say("text.from_step", lang, step=at.step) if at.step > 1 else say("text.from_start", lang)
+        return (
+            say("text.from_step", lang, step=at.step)
+            if at.step > 1
+            else say("text.from_start", lang)
+        )
     return say("text.since", lang, step=at.step, low=at.low, high=at.high)
 
 
 def text_of(finding: Finding, e: Evidence, lang: str) -> str:
     """The evidence as a sentence."""
     values = {"before": e.before, "after": e.after, "onset": e.onset, **e.values}
-    return say_of(finding.failure, e.sentence, lang, {k: v for k, v in values.items() if v is not None})
+    return say_of(
+        finding.failure, e.sentence, lang, {k: v for k, v in values.items() if v is not None}
+    )
 
 
 def change(action: Action, lang: str) -> str:
@@ -59,7 +70,9 @@ def change(action: Action, lang: str) -> str:
 
 def short(action: Action, lang: str) -> str:
     """An action in a list."""
-    return action.command or (action.flag if action.kind == "set" and action.flag else say(action.why, lang))
+    return action.command or (
+        action.flag if action.kind == "set" and action.flag else say(action.why, lang)
+    )
 
 
 def note(n: Note, lang: str) -> str:
@@ -72,7 +85,11 @@ def back(answer: Diagnosis, lang: str) -> str | None:
     point = answer.roll_back_to
     if point is None:
         return None
-    state = say("text.incomplete", lang, parts=", ".join(point.missing)) if point.missing else say("text.complete", lang)
+    state = (
+        say("text.incomplete", lang, parts=", ".join(point.missing))
+        if point.missing
+        else say("text.complete", lang)
+    )
     return say("text.go_back", lang, name=point.name, state=state)
 
 
@@ -85,7 +102,12 @@ def unchecked(answer: Diagnosis, lang: str) -> list[str]:
         if f.crashed:
             found.append(f"{f.failure} ({say('text.crashed', lang, what=f.crashed)})")
         else:
-            needs = [say("text.needs_how", lang, metric=m.metric, how=how(m, lang)) if how(m, lang) else say("text.needs", lang, metric=m.metric) for m in f.missing]
+            needs = [
+                say("text.needs_how", lang, metric=m.metric, how=how(m, lang))
+                if how(m, lang)
+                else say("text.needs", lang, metric=m.metric)
+                for m in f.missing
+            ]
             found.append(f"{f.failure} ({'; '.join(needs)})")
     return found
 

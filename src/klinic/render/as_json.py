@@ -70,7 +70,10 @@ def as_dict(answer: Diagnosis, lang: str) -> dict[str, Any]:
             "complete": not answer.roll_back_to.missing,
         },
         "smoke": _smoke(answer, lang),
-        "notes": [{"metric": n.metric, "text": note_text(n.sentence, n.values, lang)} for n in answer.notes],
+        "notes": [
+            {"metric": n.metric, "text": note_text(n.sentence, n.values, lang)}
+            for n in answer.notes
+        ],
     }
 
 
@@ -79,7 +82,9 @@ def note_text(sentence: str, values: dict[str, Any], lang: str) -> str:
     if sentence == "note.absent":
         return str(values.get(lang, ""))
     if "holds" in values:
-        kinds = [f"{count:,} {say(f'holds.{kind}', lang)}" for kind, count in values["holds"].items()]
+        kinds = [
+            f"{count:,} {say(f'holds.{kind}', lang)}" for kind, count in values["holds"].items()
+        ]
         values = {**values, "holds": ", ".join(kinds) or "-"}
     return say(sentence, lang, **values)
 
@@ -88,7 +93,11 @@ def _smoke(answer: Diagnosis, lang: str) -> dict[str, Any] | None:
     main = answer.main
     if main is None or answer.first_action is None:
         return None
-    start = answer.roll_back_to.step if answer.roll_back_to else (main.onset.low if main.onset else answer.run.first)
+    start = (
+        answer.roll_back_to.step
+        if answer.roll_back_to
+        else (main.onset.low if main.onset else answer.run.first)
+    )
     return {
         "steps": 20,
         "control": say("smoke.control", lang, run=answer.run.name, first=start, last=start + 20),
@@ -97,7 +106,11 @@ def _smoke(answer: Diagnosis, lang: str) -> dict[str, Any] | None:
 
 
 def _onset(finding: Finding) -> dict[str, int] | None:
-    return None if finding.onset is None else {"step": finding.onset.step, "low": finding.onset.low, "high": finding.onset.high}
+    return (
+        None
+        if finding.onset is None
+        else {"step": finding.onset.step, "low": finding.onset.low, "high": finding.onset.high}
+    )
 
 
 def _finding(f: Finding, lang: str) -> dict[str, Any]:

@@ -22,15 +22,26 @@ def _section(answer: Diagnosis, lang: str) -> str:
     if main is None:
         lines.append(say("text.nothing" if answer.status == "healthy" else "text.undecided", lang))
     else:
-        parts = [words.since(main, lang), say(f"severity.{main.severity}", lang), say(f"confidence.{main.confidence}", lang)]
-        lines += [f"**{words.title(main.failure, lang)}** {', '.join(part for part in parts if part)}. {page(main.failure, lang).summary}.", ""]
+        parts = [
+            words.since(main, lang),
+            say(f"severity.{main.severity}", lang),
+            say(f"confidence.{main.confidence}", lang),
+        ]
+        lines += [
+            f"**{words.title(main.failure, lang)}** {', '.join(part for part in parts if part)}. {page(main.failure, lang).summary}.",
+            "",
+        ]
         lines += ["| | | | |", "|---|---|---|---|"]
         for e in main.evidence:
-            lines.append(f"| {words.metric_title(e.metric, lang)} | {words.levels(e)} | {say(f'says.{e.says}', lang)} | {_cell(words.text_of(main, e, lang))} |")
+            lines.append(
+                f"| {words.metric_title(e.metric, lang)} | {words.levels(e)} | {say(f'says.{e.says}', lang)} | {_cell(words.text_of(main, e, lang))} |"
+            )
         lines.append("")
     for f in answer.findings:
         if f.status == "consequence":
-            lines.append(f"- {say('text.consequence', lang, failure=f.failure, cause=f.because_of)} ({words.since(f, lang)})")
+            lines.append(
+                f"- {say('text.consequence', lang, failure=f.failure, cause=f.because_of)} ({words.since(f, lang)})"
+            )
         elif f.status == "present" and f is not main:
             lines.append(f"- {say('text.also', lang, list=f.failure)} ({words.since(f, lang)})")
         elif f.status == "benign":
@@ -43,7 +54,11 @@ def _section(answer: Diagnosis, lang: str) -> str:
         lines.append(f"{2 if going_back else 1}. {words.change(answer.first_action, lang)}")
     ruled = [f for f in answer.findings if f.status == "ruled_out" and f.evidence]
     if ruled:
-        lines += ["", "<details><summary>" + say("text.rules_out", lang, failure=len(ruled)) + "</summary>", ""]
+        lines += [
+            "",
+            "<details><summary>" + say("text.rules_out", lang, failure=len(ruled)) + "</summary>",
+            "",
+        ]
         lines += [f"- {f.failure}: {words.text_of(f, f.evidence[0], lang)}" for f in ruled]
         lines += ["", "</details>"]
     unchecked = words.unchecked(answer, lang)

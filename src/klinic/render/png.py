@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,14 @@ def render(answer: Diagnosis, lang: str) -> bytes:
         _panel(axis, answer, role, lang)
     main = answer.main
     status = say(f"status.{answer.status}", lang)
-    head = f"{answer.run.name}   {status}" if main is None else f"{answer.run.name}   {words.title(main.failure, lang)} ({main.failure})   {words.since(main, lang)}   {say(f'severity.{main.severity}', lang)}"
-    figure.suptitle(head, fontsize=13, x=0.01, ha="left", color=SICK if answer.status == "failing" else "black")
+    head = (
+        f"{answer.run.name}   {status}"
+        if main is None
+        else f"{answer.run.name}   {words.title(main.failure, lang)} ({main.failure})   {words.since(main, lang)}   {say(f'severity.{main.severity}', lang)}"
+    )
+    figure.suptitle(
+        head, fontsize=13, x=0.01, ha="left", color=SICK if answer.status == "failing" else "black"
+    )
     figure.tight_layout(rect=(0, 0, 1, 0.96))
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=100)
@@ -50,7 +57,20 @@ def _drawable(lang: str, matplotlib: Any) -> str:
     from matplotlib import font_manager
 
     have = {font.name for font in font_manager.fontManager.ttflist}
-    fonts = [name for name in ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "SimHei", "Microsoft YaHei", "PingFang SC") if name in have]
+    fonts = [
+        name
+        for name in (
+            "Noto Sans CJK SC",
+            "Noto Sans CJK JP",
+            "Source Han Sans SC",
+            "WenQuanYi Zen Hei",
+            "WenQuanYi Micro Hei",
+            "SimHei",
+            "Microsoft YaHei",
+            "PingFang SC",
+        )
+        if name in have
+    ]
     if not fonts:
         return "en"
     matplotlib.rcParams["font.sans-serif"] = [*fonts, "DejaVu Sans"]
@@ -72,16 +92,55 @@ def _panel(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
     if len(values) > POINTS:
         edges = np.linspace(0, len(values), POINTS // 2 + 1).astype(int)
         starts = edges[:-1]
-        axis.fill_between(steps[starts], np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts), color=FAINT, linewidth=0)
-        axis.plot(steps[starts], [float(np.median(values[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)], color=LINE, linewidth=1.2)
+        axis.fill_between(
+            steps[starts],
+            np.minimum.reduceat(values, starts),
+            np.maximum.reduceat(values, starts),
+            color=FAINT,
+            linewidth=0,
+        )
+        axis.plot(
+            steps[starts],
+            [float(np.median(values[a:b])) for a, b in itertools.pairwise(edges)],
+            color=LINE,
+            linewidth=1.2,
+        )
     else:
-        axis.plot(steps, values, color=LINE, linewidth=1.2, marker="o" if len(values) < 12 else None, markersize=3)
+        axis.plot(
+            steps,
+            values,
+            color=LINE,
+            linewidth=1.2,
+            marker="o" if len(values) < 12 else None,
+            markersize=3,
+        )
     if len(curve.nonfinite_steps):
-        axis.plot(curve.nonfinite_steps, np.full(len(curve.nonfinite_steps), axis.get_ylim()[0]), "x", color=SICK, markersize=4)
+        axis.plot(
+            curve.nonfinite_steps,
+            np.full(len(curve.nonfinite_steps), axis.get_ylim()[0]),
+            "x",
+            color=SICK,
+            markersize=4,
+        )
     stands_in = shown != role
-    label = f"{ROLES[shown].title[lang]}" if stands_in else role if lang == "en" else f"{role}  {ROLES[role].title[lang]}"
+    label = (
+        f"{ROLES[shown].title[lang]}"
+        if stands_in
+        else role
+        if lang == "en"
+        else f"{role}  {ROLES[role].title[lang]}"
+    )
     axis.set_title(label, fontsize=10, loc="left", style="italic" if stands_in else "normal")
-    axis.text(1.0, 1.01, curve.metric.source_key, transform=axis.transAxes, ha="right", va="bottom", fontsize=7, color=GREY)
+    axis.text(
+        1.0,
+        1.01,
+        curve.metric.source_key,
+        transform=axis.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=7,
+        color=GREY,
+    )
     if shown == "ratio_mean":
         axis.axhline(1.0, color=SICK, linestyle="--", linewidth=0.8)
         low, high = axis.get_ylim()
@@ -101,13 +160,39 @@ def _empty(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
     from klinic.advise import how_to_log
 
     axis.set_facecolor("#eeeeee")
-    axis.set_title(role if lang == "en" else f"{role}  {ROLES[role].title[lang]}", fontsize=10, loc="left", color=GREY)
-    why = next((text for name, text in answer.run.absent.items() if name in players(role, answer.run.absent)), None)
+    axis.set_title(
+        role if lang == "en" else f"{role}  {ROLES[role].title[lang]}",
+        fontsize=10,
+        loc="left",
+        color=GREY,
+    )
+    why = next(
+        (
+            text
+            for name, text in answer.run.absent.items()
+            if name in players(role, answer.run.absent)
+        ),
+        None,
+    )
     advice = how(how_to_log(answer.run, role), lang)
-    text = (why[1] if lang == "zh" else why[0]) if why else say("plot.not_logged", lang) + (f"\n{say('text.how_to_log', lang, how=advice)}" if advice else "")
+    text = (
+        (why[1] if lang == "zh" else why[0])
+        if why
+        else say("plot.not_logged", lang)
+        + (f"\n{say('text.how_to_log', lang, how=advice)}" if advice else "")
+    )
     from klinic.render._layout import wrap
 
-    axis.text(0.5, 0.5, "\n".join(wrap(line, width=36) for line in text.split("\n")), transform=axis.transAxes, ha="center", va="center", fontsize=8, color="#555555")
+    axis.text(
+        0.5,
+        0.5,
+        "\n".join(wrap(line, width=36) for line in text.split("\n")),
+        transform=axis.transAxes,
+        ha="center",
+        va="center",
+        fontsize=8,
+        color="#555555",
+    )
     axis.set_yticks([])
     _onset(axis, answer)
 
@@ -116,5 +201,11 @@ def _onset(axis: Any, answer: Diagnosis) -> None:
     main = answer.main
     if main is None or main.onset is None:
         return
-    axis.axvspan(main.onset.low, max(main.onset.high, main.onset.low + 0.2), color=SICK, alpha=0.18, linewidth=0)
+    axis.axvspan(
+        main.onset.low,
+        max(main.onset.high, main.onset.low + 0.2),
+        color=SICK,
+        alpha=0.18,
+        linewidth=0,
+    )
     axis.axvline(main.onset.step, color=SICK, linewidth=0.8)

@@ -11,16 +11,35 @@ from klinic.render import _words as words
 from klinic.render._layout import columns, pad, wrap
 from klinic.text import page, say
 
-COLOURS = {"failing": "31", "caution": "33", "healthy": "32", "unclear": "36", "stop": "31", "act": "31"}
+COLOURS = {
+    "failing": "31",
+    "caution": "33",
+    "healthy": "32",
+    "unclear": "36",
+    "stop": "31",
+    "act": "31",
+}
 LISTED = 3  # failures that could not be checked, unless all are asked for
 # Neighbours that a normal curve rules out; these are named first (seed 003: "the normal metrics say what it is not").
-NEIGHBOURS = ("weight-sync-failure", "kl-runaway", "entropy-collapse", "reward-hacking", "length-explosion", "lr-too-high", "too-easy", "no-learning")
+NEIGHBOURS = (
+    "weight-sync-failure",
+    "kl-runaway",
+    "entropy-collapse",
+    "reward-hacking",
+    "length-explosion",
+    "lr-too-high",
+    "too-easy",
+    "no-learning",
+)
 AGAINST = 3
 
 
 def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
     """One block a run, worst first."""
-    return "\n".join(_block(answer, lang, bool(options.get("colour")), bool(options.get("everything"))) for answer in diagnoses)
+    return "\n".join(
+        _block(answer, lang, bool(options.get("colour")), bool(options.get("everything")))
+        for answer in diagnoses
+    )
 
 
 def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
@@ -28,24 +47,63 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
     whole = say("text.run", lang, name=run.name, trainer=run.trainer.title, steps=run.logged)
     lines = []
     if main is None:
-        lines.append(_row([_paint(say(f"status.{answer.status}", lang), answer.status, colour)], whole))
+        lines.append(
+            _row([_paint(say(f"status.{answer.status}", lang), answer.status, colour)], whole)
+        )
         lines.append("")
-        lines.append(wrap(say("text.nothing" if answer.status == "healthy" else "text.undecided", lang), "  ", "  "))
+        lines.append(
+            wrap(
+                say("text.nothing" if answer.status == "healthy" else "text.undecided", lang),
+                "  ",
+                "  ",
+            )
+        )
     else:
-        head = [_paint(main.failure, answer.status, colour), words.since(main, lang), _paint(say(f"severity.{main.severity}", lang), main.severity or "", colour), say(f"confidence.{main.confidence}", lang)]
+        head = [
+            _paint(main.failure, answer.status, colour),
+            words.since(main, lang),
+            _paint(say(f"severity.{main.severity}", lang), main.severity or "", colour),
+            say(f"confidence.{main.confidence}", lang),
+        ]
         lines.append(_row([part for part in head if part], whole))
-        lines.append(wrap(f"{words.title(main.failure, lang)}: {page(main.failure, lang).summary}" if lang == "en" else f"{words.title(main.failure, lang)}：{page(main.failure, lang).summary}", "  ", "  "))
+        lines.append(
+            wrap(
+                f"{words.title(main.failure, lang)}: {page(main.failure, lang).summary}"
+                if lang == "en"
+                else f"{words.title(main.failure, lang)}：{page(main.failure, lang).summary}",
+                "  ",
+                "  ",
+            )
+        )
         lines.append("")
         lines += _table(_evidence(answer, main), lang)
     benign = [f for f in answer.findings if f.status == "benign"]
     others = [f for f in answer.findings if f.status == "present" and f is not main]
     follow = [f for f in answer.findings if f.status == "consequence"]
     if others:
-        lines.append(wrap(say("text.also", lang, list="; ".join(_named(f, lang) for f in others)), "  ", "    "))
+        lines.append(
+            wrap(
+                say("text.also", lang, list="; ".join(_named(f, lang) for f in others)),
+                "  ",
+                "    ",
+            )
+        )
     for f in follow:
-        lines.append(wrap(f"{say('text.consequence', lang, failure=f.failure, cause=f.because_of)} ({words.since(f, lang) or '-'})", "  ", "    "))
+        lines.append(
+            wrap(
+                f"{say('text.consequence', lang, failure=f.failure, cause=f.because_of)} ({words.since(f, lang) or '-'})",
+                "  ",
+                "    ",
+            )
+        )
     if benign:
-        lines.append(wrap(say("text.benign", lang, list="; ".join(_named(f, lang) for f in benign)), "  ", "    "))
+        lines.append(
+            wrap(
+                say("text.benign", lang, list="; ".join(_named(f, lang) for f in benign)),
+                "  ",
+                "    ",
+            )
+        )
     for n in answer.notes:
         lines.append(wrap(say("text.mind", lang, text=words.note(n, lang)), "  ", "    "))
     if main is not None:
@@ -53,14 +111,29 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
         going_back = words.back(answer, lang)
         if going_back:
             lines.append(wrap(going_back, "  ", "    "))
-        elif run.checkpoints == () and main.severity != "caution" and answer.first_action and answer.first_action.restart == "must":
+        elif (
+            run.checkpoints == ()
+            and main.severity != "caution"
+            and answer.first_action
+            and answer.first_action.restart == "must"
+        ):
             lines.append(wrap(say("text.no_checkpoint", lang), "  ", "    "))
         if answer.first_action:
             lines.append(wrap(words.change(answer.first_action, lang), "  ", "    "))
             if answer.first_action.kind == "set":
                 lines.append(wrap(say(answer.first_action.why, lang), "    ", "    "))
             if answer.then:
-                lines.append(wrap(say("text.then", lang, list=" / ".join(words.short(a, lang) for a in answer.then)), "  ", "    "))
+                lines.append(
+                    wrap(
+                        say(
+                            "text.then",
+                            lang,
+                            list=" / ".join(words.short(a, lang) for a in answer.then),
+                        ),
+                        "  ",
+                        "    ",
+                    )
+                )
             if answer.first_action.kind == "set":
                 lines.append(wrap(say("text.compare", lang, old=_short(run.path)), "  ", "    "))
     unchecked = words.unchecked(answer, lang) if run.curves or everything else []
@@ -68,7 +141,9 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
         lines.append("")
         for f in answer.findings:
             if f.status == "ruled_out" and f.evidence:
-                lines.append(wrap(f"- {f.failure}: {words.text_of(f, f.evidence[0], lang)}", "  ", "    "))
+                lines.append(
+                    wrap(f"- {f.failure}: {words.text_of(f, f.evidence[0], lang)}", "  ", "    ")
+                )
     if unchecked:
         shown = unchecked if everything else unchecked[:LISTED]
         lines.append("")
@@ -89,7 +164,9 @@ def _evidence(answer: Diagnosis, main: Finding) -> list[tuple[Evidence, str | No
         finding = ruled.get(slug)
         if finding is None or sum(1 for _, other in rows if other) >= AGAINST:
             continue
-        e = next((e for e in finding.evidence if e.before is not None and e.metric not in shown), None)
+        e = next(
+            (e for e in finding.evidence if e.before is not None and e.metric not in shown), None
+        )
         if e is not None:
             rows.append((e, slug))
             shown.add(e.metric)
@@ -98,7 +175,12 @@ def _evidence(answer: Diagnosis, main: Finding) -> list[tuple[Evidence, str | No
 
 def _table(rows: Sequence[tuple[Evidence, str | None]], lang: str) -> list[str]:
     cells = [
-        (words.metric_title(e.metric, lang), words.levels(e), words.shape(e, lang), say("text.rules_out", lang, failure=other) if other else say(f"says.{e.says}", lang))
+        (
+            words.metric_title(e.metric, lang),
+            words.levels(e),
+            words.shape(e, lang),
+            say("text.rules_out", lang, failure=other) if other else say(f"says.{e.says}", lang),
+        )
         for e, other in rows
     ]
     widths = [max((columns(row[i]) for row in cells), default=0) for i in range(3)]
@@ -106,7 +188,15 @@ def _table(rows: Sequence[tuple[Evidence, str | None]], lang: str) -> list[str]:
     for row in cells:
         line = "  " + "  ".join([*(pad(row[i], widths[i]) for i in range(3)), row[3]])
         if columns(line) > 80:
-            line = "  " + "  ".join(pad(row[i], min(widths[i], columns(row[i]) if i == 2 else widths[i])) for i in range(3)) + "\n      " + row[3]
+            line = (
+                "  "
+                + "  ".join(
+                    pad(row[i], min(widths[i], columns(row[i]) if i == 2 else widths[i]))
+                    for i in range(3)
+                )
+                + "\n      "
+                + row[3]
+            )
         lines.append(line.rstrip())
     return lines
 

@@ -22,12 +22,20 @@ from klinic.sources.rows import HEAD_CHARS, Reading
 HEAD_BYTES = 1 << 16
 # First bytes of files that people hand over by mistake, or that another reader is for.
 MAGIC = (
-    (b"\x1f\x8b", "it is gzip-compressed", "unpack it first: gunzip -k FILE, or: zcat FILE | klinic diagnose -"),
+    (
+        b"\x1f\x8b",
+        "it is gzip-compressed",
+        "unpack it first: gunzip -k FILE, or: zcat FILE | klinic diagnose -",
+    ),
     (b"\x28\xb5\x2f\xfd", "it is zstd-compressed", "unpack it first: zstd -d FILE"),
     (b"BZh", "it is bzip2-compressed", "unpack it first: bunzip2 -k FILE"),
     (b"PK\x03\x04", "it is a zip archive", "unpack it, then name the log inside"),
     (b"PAR1", "it is a Parquet file", "write the columns to CSV, or name the run's text log"),
-    (b":W&B", "it is a binary wandb file", "name files/output.log beside it, or export the run's history as CSV"),
+    (
+        b":W&B",
+        "it is a binary wandb file",
+        "name files/output.log beside it, or export the run's history as CSV",
+    ),
     (b"SQLite format 3", "it is an SQLite database", "export the metrics table as CSV"),
 )
 
@@ -55,13 +63,23 @@ def read_file(path: Path, knows: Knows = anything) -> Reading:
         with path.open("rb") as stream:
             return read_stream(stream, str(path), knows)
     except FileNotFoundError:
-        raise UnreadableInput("no such file or folder", str(path), "check the path; RUN is a log file, a folder, or - for standard input") from None
+        raise UnreadableInput(
+            "no such file or folder",
+            str(path),
+            "check the path; RUN is a log file, a folder, or - for standard input",
+        ) from None
     except PermissionError:
-        raise UnreadableInput("no permission to read it", str(path), f"chmod u+r {path.name}, or read it as its owner") from None
+        raise UnreadableInput(
+            "no permission to read it", str(path), f"chmod u+r {path.name}, or read it as its owner"
+        ) from None
     except IsADirectoryError:
         raise UnreadableInput("it is a folder", str(path)) from None
     except OSError as trouble:
-        raise UnreadableInput(f"cannot be read ({trouble.strerror or trouble})", str(path), "check the disk or the mount") from None
+        raise UnreadableInput(
+            f"cannot be read ({trouble.strerror or trouble})",
+            str(path),
+            "check the disk or the mount",
+        ) from None
 
 
 def read_standard_input(knows: Knows = anything) -> Reading:
@@ -73,15 +91,27 @@ def read_stream(stream: BinaryIO, at: str, knows: Knows = anything) -> Reading:
     """Read an open stream whose name is ``at``."""
     head = stream.read(HEAD_BYTES)
     if not head.strip():
-        raise UnreadableInput("it is empty" if not head else "it holds only blank lines", at, "name the file the trainer writes to; is the run still starting?")
+        raise UnreadableInput(
+            "it is empty" if not head else "it holds only blank lines",
+            at,
+            "name the file the trainer writes to; is the run still starting?",
+        )
     for magic, what, hint in MAGIC:
         if head.startswith(magic):
             raise UnreadableInput(what, at, hint)
     if "tfevents" in at:
-        raise UnreadableInput("it is a TensorBoard event file", at, "export the scalars as CSV from TensorBoard, or name the run's text log")
+        raise UnreadableInput(
+            "it is a TensorBoard event file",
+            at,
+            "export the scalars as CSV from TensorBoard, or name the run's text log",
+        )
     head, stream = _as_utf8(head, stream)
     if b"\0" in head:
-        raise UnreadableInput("it is a binary file, not a log", at, "name the trainer's text log, JSONL, CSV or trainer_state.json")
+        raise UnreadableInput(
+            "it is a binary file, not a log",
+            at,
+            "name the trainer's text log, JSONL, CSV or trainer_state.json",
+        )
     reading = Reading(at, knows)
     reading.head = head[:HEAD_CHARS].decode("utf-8", "replace")
     for module in formats():

@@ -17,14 +17,26 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 _RAY = re.compile(r"^\s*\((?:[\w.:]+ )?(?:pid|ip)=[^)]*\)\s?")
 _BAR = re.compile(r"^(?P<name>[^%|]{0,60}?)\s*\d+%\|[^|]*\|\s*(?P<at>\d+)/(?P<of>\d+) \[")
 _TABLE_CELL = re.compile(r"\s*\|\s*|\t+|\s{2,}")
-_ARGUMENTS = re.compile(r"^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\($|^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\((?=\w+=)")
+_ARGUMENTS = re.compile(
+    r"^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\($|^\W*(?:\w*(?:Config|Arguments|Args)|Namespace)\((?=\w+=)"
+)
 _ARGUMENT = re.compile(r"(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\{[^}]*\}|<[^>]*>|[^,\s()]+)")
-_OVERRIDE = re.compile(r"(?<![\w.])\+{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[^\s,;\\]+)")
+_OVERRIDE = re.compile(
+    r"(?<![\w.])\+{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[^\s,;\\]+)"
+)
 _FLAG = re.compile(r"(?<!\S)--([a-z][\w-]*)(?:=|\s+)('[^']*'|\"[^\"]*\"|(?!--)[^\s\\]+)")
-_OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError|Killed process|oom-kill|OOM when allocating|exceeds? .*memory limit", re.IGNORECASE)
-_VERIFIER = re.compile(r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemoryError|Killed process|oom-kill|OOM when allocating|exceeds? .*memory limit",
+    re.IGNORECASE,
+)
+_VERIFIER = re.compile(
+    r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b",
+    re.IGNORECASE,
+)
 _NEGATIVE_KL = re.compile(r"KL divergence is starting to become negative: (-[\d.]+)")
-_NOT_FINITE = re.compile(r"grad_norm is not finite|non-finite (?:loss|grad)|loss is (?:nan|inf)", re.IGNORECASE)
+_NOT_FINITE = re.compile(
+    r"grad_norm is not finite|non-finite (?:loss|grad)|loss is (?:nan|inf)", re.IGNORECASE
+)
 TRACEBACK_LINES = 120  # frames of a traceback that are kept, newest last
 UNKNOWN_KEPT = 200
 MAIN_KIND = 5  # rows without a step are taken only where they are this many times the others
@@ -114,7 +126,9 @@ class Console:
                 return
         if self._table(stripped):
             return
-        row = next((row for grammar in grammars() if (row := grammar.parse(text)) is not None), None)
+        row = next(
+            (row for grammar in grammars() if (row := grammar.parse(text)) is not None), None
+        )
         if row is not None:
             self._row(row)
             return
@@ -130,7 +144,9 @@ class Console:
         if row.step is None:
             self.stepless.append((row, self.bar))
         else:
-            self.reading.add(row.step, {key: value for key, value in row.values.items() if key != "step"})
+            self.reading.add(
+                row.step, {key: value for key, value in row.values.items() if key != "step"}
+            )
 
     def _place_stepless(self) -> None:
         """Give rows without a step their place: from the spacing of the training bar beside them, else by counting.
@@ -139,10 +155,13 @@ class Console:
         """
         if not self.stepless or self.reading.logged > len(self.stepless) / MAIN_KIND:
             return
-        order, seen = [], set[str]()
+        order: list[int] = []
+        seen: set[str] = set()
         for row, _ in self.stepless:
             # An evaluation row stands at the step of the training row before it.
-            is_eval = bool(seen) and all(key.startswith("eval_") or key == "epoch" for key in row.values)
+            is_eval = bool(seen) and all(
+                key.startswith("eval_") or key == "epoch" for key in row.values
+            )
             order.append((order[-1] if order else 0) + (0 if is_eval else 1))
             seen.update(row.values)
         stated = number(self.reading.config.get("logging_steps", (None, ""))[0])
@@ -170,19 +189,31 @@ class Console:
             self.header = None
             return False
         self.reading.holds["rows"] += 1
-        self.reading.add(int(found[0]), {key: value for key, value in zip(self.header[1:], found[1:], strict=True) if value is not None})
+        self.reading.add(
+            int(found[0]),
+            {
+                key: value
+                for key, value in zip(self.header[1:], found[1:], strict=True)
+                if value is not None
+            },
+        )
         return True
 
     def _said(self, at: int, text: str, stripped: str) -> bool:
         """Tracebacks and warnings."""
         if self.traceback is not None:
-            ended = text[:1] not in (" ", "\t") and not stripped.startswith(("File ", "|", "During handling", "The above exception"))
+            ended = text[:1] not in (" ", "\t") and not stripped.startswith(
+                ("File ", "|", "During handling", "The above exception")
+            )
             self.traceback.append(text.rstrip())
             if ended and not stripped.startswith("Traceback"):
                 self._end_traceback()
             return True
-        if "Traceback (most recent call last)" in text or stripped.startswith(("File \"", "ray::")):
-            self.traceback, self.traceback_at = deque([text.rstrip()], TRACEBACK_LINES), f"{self.reading.at}:{at}"
+        if "Traceback (most recent call last)" in text or stripped.startswith(('File "', "ray::")):
+            self.traceback, self.traceback_at = (
+                deque([text.rstrip()], TRACEBACK_LINES),
+                f"{self.reading.at}:{at}",
+            )
             return True
         where = f"{self.reading.at}:{at}"
         if _OUT_OF_MEMORY.search(text):
@@ -257,7 +288,9 @@ def _continues(held: str, text: str) -> bool:
         return True
     last = held.rpartition(" - ")[2]
     pieces = text.split(" - ")
-    fits = all(":" in piece and " " not in piece.strip() for piece in pieces[1:]) and len(pieces) > 1
+    fits = (
+        all(":" in piece and " " not in piece.strip() for piece in pieces[1:]) and len(pieces) > 1
+    )
     return fits and (":" not in last or " " not in pieces[0].strip())
 
 
@@ -273,7 +306,9 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False, "none": None, "null": None}.get(text.lower(), text)
 
 
-def _spacing(order: list[int], bars: list[tuple[int, int] | None], reached: dict[int, int]) -> int | None:
+def _spacing(
+    order: list[int], bars: list[tuple[int, int] | None], reached: dict[int, int]
+) -> int | None:
     """Steps from one row to the next, read off the training bar beside the rows; None where no bar tells.
 
     A bar is drawn at most every tenth of a second, so single counts lag; the distance from the first to the last
@@ -285,7 +320,11 @@ def _spacing(order: list[int], bars: list[tuple[int, int] | None], reached: dict
     total = totals.most_common(1)[0][0]
     if reached[total] % order[-1] == 0:
         return reached[total] // order[-1]
-    beside = [(at, bar[0]) for at, bar in zip(order, bars, strict=True) if bar is not None and bar[1] == total and bar[0] > 0]
+    beside = [
+        (at, bar[0])
+        for at, bar in zip(order, bars, strict=True)
+        if bar is not None and bar[1] == total and bar[0] > 0
+    ]
     if len(beside) < 2:
         return None
     (first_at, first), (last_at, last) = beside[0], beside[-1]
@@ -293,4 +332,8 @@ def _spacing(order: list[int], bars: list[tuple[int, int] | None], reached: dict
         return None
     spacing = round((last - first) / (last_at - first_at))
     lags = [spacing * at - step for at, step in beside]
-    return spacing if spacing >= 1 and sorted(lags)[len(lags) // 2] <= max(LAG_STEPS, spacing) else None
+    return (
+        spacing
+        if spacing >= 1 and sorted(lags)[len(lags) // 2] <= max(LAG_STEPS, spacing)
+        else None
+    )

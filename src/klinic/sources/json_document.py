@@ -14,7 +14,14 @@ from klinic.sources.rows import Reading, number
 ORDER = 10
 DOCUMENT_LIMIT = 1 << 30  # bytes; a whole document must be held at once
 # What a trainer_state says of the run's configuration.
-STATE_SETTINGS = ("logging_steps", "save_steps", "eval_steps", "max_steps", "train_batch_size", "num_train_epochs")
+STATE_SETTINGS = (
+    "logging_steps",
+    "save_steps",
+    "eval_steps",
+    "max_steps",
+    "train_batch_size",
+    "num_train_epochs",
+)
 
 
 def sniff(name: str, head: str) -> bool:
@@ -26,14 +33,18 @@ def sniff(name: str, head: str) -> bool:
         return False
     first, _, rest = start.partition("\n")
     following = rest.lstrip()
-    return (not first.rstrip().endswith("}") and not following.startswith("{")) or '"log_history"' in start[:4096]
+    return (
+        not first.rstrip().endswith("}") and not following.startswith("{")
+    ) or '"log_history"' in start[:4096]
 
 
 def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
     """Fill ``reading`` from the whole document. Raises UnreadableInput where it is cut off or too large."""
     data = head + stream.read(DOCUMENT_LIMIT)
     if len(data) > DOCUMENT_LIMIT:
-        raise UnreadableInput("a JSON document of over 1 GiB", reading.at, "write one object a line (JSONL) instead")
+        raise UnreadableInput(
+            "a JSON document of over 1 GiB", reading.at, "write one object a line (JSONL) instead"
+        )
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -60,14 +71,20 @@ def _json(text: str, reading: Reading) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise UnreadableInput("the JSON is nested too deeply", reading.at, "name the trainer's log file") from None
+        raise UnreadableInput(
+            "the JSON is nested too deeply", reading.at, "name the trainer's log file"
+        ) from None
     except ValueError as trouble:
         # A state file cut off by a full disk still holds whole rows.
         rows = _whole_rows(text)
         if rows:
             reading.holds["broken lines"] += 1
             return rows
-        raise UnreadableInput(f"broken JSON: {str(trouble)[:80]}", reading.at, "the file may be cut off; name an older copy or the text log") from None
+        raise UnreadableInput(
+            f"broken JSON: {str(trouble)[:80]}",
+            reading.at,
+            "the file may be cut off; name an older copy or the text log",
+        ) from None
 
 
 def _whole_rows(text: str) -> list[Any]:
@@ -90,8 +107,15 @@ def _history(document: dict[str, Any], reading: Reading) -> Any:
     for key in ("log_history", "history", "logs", "rows", "metrics", "step_log", "records"):
         if isinstance(document.get(key), list):
             return document[key]
-    columns = {key: value for key, value in document.items() if isinstance(value, list) and value and number(value[0]) is not None}
+    columns = {
+        key: value
+        for key, value in document.items()
+        if isinstance(value, list) and value and number(value[0]) is not None
+    }
     if columns:
         length = max(len(value) for value in columns.values())
-        return [{key: value[i] for key, value in columns.items() if i < len(value)} for i in range(length)]
+        return [
+            {key: value[i] for key, value in columns.items() if i < len(value)}
+            for i in range(length)
+        ]
     return None

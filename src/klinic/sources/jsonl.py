@@ -12,7 +12,9 @@ from klinic.sources.rows import Reading, numbers, step_of
 
 ORDER = 20
 # A row with one of these holds a sample, not a step's metrics.
-SAMPLE_KEYS = frozenset({"prompt", "completion", "response", "output", "input", "question", "messages", "trajectory"})
+SAMPLE_KEYS = frozenset(
+    {"prompt", "completion", "response", "output", "input", "question", "messages", "trajectory"}
+)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -65,7 +67,9 @@ def add_row(row: dict[str, Any], counted: int, at: str, reading: Reading) -> int
     if isinstance(inner, dict):
         row = inner
         step = step_of(row) if step is None else step
-    if SAMPLE_KEYS & row.keys() and any(isinstance(row[key], str | list) for key in SAMPLE_KEYS & row.keys()):
+    if SAMPLE_KEYS & row.keys() and any(
+        isinstance(row[key], str | list) for key in SAMPLE_KEYS & row.keys()
+    ):
         reading.rollouts = True
         reading.holds["samples"] += 1
         return counted

@@ -10,7 +10,18 @@ from typing import Any
 
 from klinic.run import Event, Segment
 
-STEP_KEYS = ("step", "global_step", "training/global_step", "train/global_step", "_step", "steps", "iteration", "iter", "update", "global_step/max_steps")
+STEP_KEYS = (
+    "step",
+    "global_step",
+    "training/global_step",
+    "train/global_step",
+    "_step",
+    "steps",
+    "iteration",
+    "iter",
+    "update",
+    "global_step/max_steps",
+)
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
 EVENTS_KEPT = 200
 
@@ -62,7 +73,11 @@ class Reading:
         """Add one row. Values may be NaN or infinite."""
         if not values:
             return
-        if self.last_step is not None and step < self.last_step and any(self._latest(key) > step for key in values):
+        if (
+            self.last_step is not None
+            and step < self.last_step
+            and any(self._latest(key) > step for key in values)
+        ):
             self._restart(step)
         for key, value in values.items():
             column = self.columns.get(key)
@@ -153,6 +168,10 @@ def step_of(values: Mapping[str, Any]) -> int | None:
             found = values[key]
             if isinstance(found, str):
                 found = number(found.partition("/")[0])
-            if isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found):
+            if (
+                isinstance(found, int | float)
+                and not isinstance(found, bool)
+                and math.isfinite(found)
+            ):
                 return int(found)
     return None

@@ -22,7 +22,11 @@ def sniff(name: str, head: str) -> bool:
     header, first = _cells(rows[0], delimiter), _cells(rows[1], delimiter)
     if len(header) < 2 or any(number(cell) is not None for cell in header if cell.strip()):
         return False
-    return len(first) == len(header) and sum(number(cell) is not None for cell in first) >= 1 and all(len(cell) < 200 for cell in header)
+    return (
+        len(first) == len(header)
+        and sum(number(cell) is not None for cell in first) >= 1
+        and all(len(cell) < 200 for cell in header)
+    )
 
 
 def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
@@ -50,9 +54,18 @@ def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
         step = step_of({name.lower(): value for name, value in row.items()})
         if long:
             key = next(row[name] for name in header if name.lower() in LONG_KEYS)
-            values = {key: found} if (found := number(row[header[lowered.index("value")]])) is not None else {}
+            values = (
+                {key: found}
+                if (found := number(row[header[lowered.index("value")]])) is not None
+                else {}
+            )
         else:
-            values = {name: found for name, cell in row.items() if name.lower() not in ("step", "global_step", "wall time") and (found := number(cell)) is not None}
+            values = {
+                name: found
+                for name, cell in row.items()
+                if name.lower() not in ("step", "global_step", "wall time")
+                and (found := number(cell)) is not None
+            }
         if step is None:
             counted += 1
             step, reading.numbered = counted, "counted"

@@ -114,20 +114,37 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
         if folded in self._exact:
             return self._exact[folded], ""
         for before, after, rule in self._wild:
-            if len(folded) > len(before) + len(after) and folded.startswith(before) and folded.endswith(after):
+            if (
+                len(folded) > len(before) + len(after)
+                and folded.startswith(before)
+                and folded.endswith(after)
+            ):
                 return rule, folded[len(before) : len(folded) - len(after) or None]
         return None
 
     def _fold(self, key: str) -> str:
-        return key.lower().replace("-", "_").replace(" ", "_").replace(".", "_") if self.name == GENERIC or self.title.startswith("your own") else key
+        return (
+            key.lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+            if self.name == GENERIC or self.title.startswith("your own")
+            else key
+        )
 
 
 @cache
 def tables() -> dict[str, Table]:
     """Every trainer's table by name, ``generic`` last. Raises msgspec.ValidationError for a malformed table."""
-    found = [(path.name.removesuffix(".toml"), path.read_text(encoding="utf-8")) for path in files(__name__).iterdir() if path.name.endswith(".toml")]
+    found = [
+        (path.name.removesuffix(".toml"), path.read_text(encoding="utf-8"))
+        for path in files(__name__).iterdir()
+        if path.name.endswith(".toml")
+    ]
     for point in entry_points(group="klinic.trainers"):
-        found.append((point.name, files(point.load()).joinpath(f"{point.name}.toml").read_text(encoding="utf-8")))
+        found.append(
+            (
+                point.name,
+                files(point.load()).joinpath(f"{point.name}.toml").read_text(encoding="utf-8"),
+            )
+        )
     ordered = sorted(found, key=lambda item: (item[0] == GENERIC, item[0]))
     return {name: _load(name, text) for name, text in ordered}
 

@@ -28,7 +28,12 @@ class Converted:
     absent: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def convert(columns: Mapping[str, Column], table: Table, config: Mapping[str, Setting], mapping: Mapping[str, str]) -> Converted:
+def convert(
+    columns: Mapping[str, Column],
+    table: Table,
+    config: Mapping[str, Setting],
+    mapping: Mapping[str, str],
+) -> Converted:
     """Name every column. mapping: log key -> role or canonical name, from ``--map``; it wins over the tables."""
     done = Converted()
     generic = tables()[GENERIC]
@@ -47,13 +52,25 @@ def convert(columns: Mapping[str, Column], table: Table, config: Mapping[str, Se
         steps, values = _points(column)
         if rule is not None:
             steps, values, metric = _apply(rule, steps, values, metric, config)
-            if rule.zero and len(values) and not np.any(values[np.isfinite(values)]) and np.isfinite(values).any() and not _zero_is_real(rule, config):
+            if (
+                rule.zero
+                and len(values)
+                and not np.any(values[np.isfinite(values)])
+                and np.isfinite(values).any()
+                and not _zero_is_real(rule, config)
+            ):
                 done.absent[name] = (rule.zero_en, rule.zero_zh)
                 continue
             if rule.zero == "by-construction":
                 steps, values, metric = _without_first_passes(steps, values, metric)
             if not rule.comparable:
-                metric = Metric(metric.name, f"{metric.definition}; not comparable with other trainers' values", metric.unit, key, "not comparable")
+                metric = Metric(
+                    metric.name,
+                    f"{metric.definition}; not comparable with other trainers' values",
+                    metric.unit,
+                    key,
+                    "not comparable",
+                )
         if name in done.curves and len(done.curves[name].values) >= len(values):
             continue  # the same quantity under two spellings: the longer one stays
         if len(values):
@@ -76,12 +93,21 @@ def _points(column: Column) -> tuple[Any, Any]:
     return steps.copy(), values.copy()
 
 
-def _apply(rule: MetricRule, steps: Any, values: Any, metric: Metric, config: Mapping[str, Setting]) -> tuple[Any, Any, Metric]:
+def _apply(
+    rule: MetricRule, steps: Any, values: Any, metric: Metric, config: Mapping[str, Setting]
+) -> tuple[Any, Any, Metric]:
     kind = rule.conversion
     if kind is None:
         finite = values[np.isfinite(values)]
         # A share logged as 0 to 100 without a percent sign.
-        if rule.unit == "share" and len(finite) and rule.comparable and finite.min() >= 0 and 1.5 < np.median(finite) <= 100 and finite.max() <= 100:
+        if (
+            rule.unit == "share"
+            and len(finite)
+            and rule.comparable
+            and finite.min() >= 0
+            and 1.5 < np.median(finite) <= 100
+            and finite.max() <= 100
+        ):
             return steps, values / 100, _converted(metric, "percent to share")
         return steps, values, metric
     if kind == "percent":
@@ -115,11 +141,21 @@ def _zero_is_real(rule: MetricRule, config: Mapping[str, Setting]) -> bool:
 
 def _without_first_passes(steps: Any, values: Any, metric: Metric) -> tuple[Any, Any, Metric]:
     zero = values == 0
-    if not len(values) or not FIRST_PASS_SHARE <= zero.mean() < 1 or np.median(values[~zero]) < FIRST_PASS_LEVEL:
+    if (
+        not len(values)
+        or not FIRST_PASS_SHARE <= zero.mean() < 1
+        or np.median(values[~zero]) < FIRST_PASS_LEVEL
+    ):
         return steps, values, metric
-    if np.mean(zero[1:] != zero[:-1]) < 0.5:  # passes alternate; a curve that is 0 for a long stretch is just 0 there
+    if (
+        np.mean(zero[1:] != zero[:-1]) < 0.5
+    ):  # passes alternate; a curve that is 0 for a long stretch is just 0 there
         return steps, values, metric
-    return steps[~zero], values[~zero], _converted(metric, "first passes over a fresh batch (exactly 0) left out")
+    return (
+        steps[~zero],
+        values[~zero],
+        _converted(metric, "first passes over a fresh batch (exactly 0) left out"),
+    )
 
 
 def _mapped(target: str) -> str:

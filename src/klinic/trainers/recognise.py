@@ -16,7 +16,11 @@ def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tupl
     known = tables()
     if forced is not None:
         if forced not in known:
-            raise BadUsage(f"unknown trainer {forced!r}", "--trainer", did_you_mean(forced, known) or f"known: {', '.join(known)}")
+            raise BadUsage(
+                f"unknown trainer {forced!r}",
+                "--trainer",
+                did_you_mean(forced, known) or f"known: {', '.join(known)}",
+            )
         return Trainer(forced, known[forced].title, "--trainer"), known[forced]
     have = set(keys)
     best: tuple[int, str, str] = (0, GENERIC, "")

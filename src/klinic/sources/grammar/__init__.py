@@ -27,5 +27,7 @@ class Row:
 @cache
 def grammars() -> tuple[ModuleType, ...]:
     """Every grammar, in the order in which they are asked."""
-    found = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
+    found = [
+        importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)
+    ]
     return tuple(sorted(found, key=lambda module: module.ORDER))

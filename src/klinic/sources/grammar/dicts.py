@@ -15,7 +15,10 @@ _NUMPY = re.compile(r"np\.\w+\(([^()]*)\)")
 _TENSOR = re.compile(r"tensor\(([-+.\deE]+)[^()]*\)")
 _BARE = re.compile(r"(?<=[:\s,\[(])([+-]?)(nan|inf)\b", re.IGNORECASE)
 # "step 12: {...}", "Global step 12: {...}", "perf 3: {...}" (slime, OpenRLHF and hand-written loops).
-_LEADING_STEP = re.compile(r"(?:step|rollout|perf|eval|iteration|iter|update)\s*[=:#]?\s*(\d+)\s*[:=\]|-]*\s*$", re.IGNORECASE)
+_LEADING_STEP = re.compile(
+    r"(?:step|rollout|perf|eval|iteration|iter|update)\s*[=:#]?\s*(\d+)\s*[:=\]|-]*\s*$",
+    re.IGNORECASE,
+)
 MIN_NUMBERS = 2
 
 
@@ -50,4 +53,3 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None
-

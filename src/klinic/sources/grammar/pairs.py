@@ -12,9 +12,14 @@ from klinic.sources.rows import STEP_KEYS
 
 ORDER = 30
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
-_PAIR = re.compile(rf"([A-Za-z_][\w/@.\-]*)(?:\s*[=:|]\s*|\s*[=:]\s*)({_NUMBER})(%?)(?![\w.:/])", re.IGNORECASE)
+_PAIR = re.compile(
+    rf"([A-Za-z_][\w/@.\-]*)(?:\s*[=:|]\s*|\s*[=:]\s*)({_NUMBER})(%?)(?![\w.:/])", re.IGNORECASE
+)
 _BRACKET = re.compile(r"^\s*\[\s*(\d+)(?:\s*/\s*\d+)?\s*\]")
-_WORD = re.compile(r"(?<![\w/])(?<!total )(?<!training )(?<!max )(?<!num )(?:global[ _])?(?:step|iteration|iter|update)\s*[=:#|]?\s*\[?\s*(\d+)\b(?!\.\d)", re.IGNORECASE)
+_WORD = re.compile(
+    r"(?<![\w/])(?<!total )(?<!training )(?<!max )(?<!num )(?:global[ _])?(?:step|iteration|iter|update)\s*[=:#|]?\s*\[?\s*(\d+)\b(?!\.\d)",
+    re.IGNORECASE,
+)
 _STEP_KEYS = frozenset(STEP_KEYS)
 
 
