@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,10 +23,22 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when first used: importing klinic stays cheap."""
-    if name in _HOMES:
-        import importlib
+class _Package(ModuleType):
+    """klinic.read and klinic.diagnose are functions although modules of the same names hold them."""
 
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'klinic' has no attribute {name!r}")
+    def _public(name: str) -> property:  # type: ignore[misc]
+        def get(self: ModuleType) -> Any:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+
+        def keep(self: ModuleType, value: object) -> None:
+            """The import system sets a submodule as an attribute here; the function stays."""
+
+        return property(get, keep)
+
+    read = _public("read")
+    diagnose = _public("diagnose")
+    Run = _public("Run")
+    Diagnosis = _public("Diagnosis")
+
+
+sys.modules[__name__].__class__ = _Package

@@ -25,7 +25,7 @@ import numpy as np
 from klinic import sources
 from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.run import Checkpoint, Curve, Metric, Run, Setting, Trainer
-from klinic.sources.rows import Reading, flatten, number
+from klinic.sources.rows import Reading, Vocabulary, flatten, number
 from klinic.trainers import Table, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
@@ -101,11 +101,15 @@ def read_all(
     def knows(key: str) -> bool:
         return key in wanted or known(key)
 
+    words = Vocabulary(
+        knows, frozenset(key for table in tables().values() for key in table.summary)
+    )
+
     if str(path) == "-":
-        return [_run([sources.read_standard_input(knows)], None, trainer, wanted, extra, "stdin")]
+        return [_run([sources.read_standard_input(words)], None, trainer, wanted, extra, "stdin")]
     place = Path(path)
     if not place.is_dir():
-        reading = sources.read_file(place, knows)
+        reading = sources.read_file(place, words)
         beside = place.resolve().parent
         return [_run([reading], beside, trainer, wanted, extra, _name(place))]
     groups = _groups(place)
@@ -120,7 +124,7 @@ def read_all(
         readings = []
         for log in logs:
             try:
-                readings.append(sources.read_file(log, knows))
+                readings.append(sources.read_file(log, words))
             except UnreadableInput as trouble:
                 troubles.append(trouble)
         readings = [reading for reading in readings if not reading.rollouts or reading.logged]
@@ -206,12 +210,11 @@ def _run(
     trainer, table = recognise(keys, text, forced)
     beside = _configuration_beside(folder) if folder is not None else {}
     config = _settings({**settings, **beside, **extra}, table)
-    usable = [_without_summaries(reading, table) for reading in readings]
-    converted = [convert(reading.columns, table, config, mapping) for reading in usable]
+    converted = [convert(reading.columns, table, config, mapping) for reading in readings]
     leading, curves = _merged(converted)
     curves = _without_forward_fill(curves)
     curves = _derived(curves, config, table, trainer)
-    lead = usable[leading]
+    lead = readings[leading]
     absent = {
         key: why for done in converted for key, why in done.absent.items() if key not in curves
     }
@@ -244,14 +247,6 @@ def _run(
         last=int(max(s[-1] for s in spans)) if spans else 0,
         logged=max((len(s) for s in spans), default=0),
     )
-
-
-def _without_summaries(reading: Reading, table: Table) -> Reading:
-    """Drop the end-of-run summary: its keys, and nothing else of the last step."""
-    for key in list(reading.columns):
-        if key in table.summary:
-            del reading.columns[key]
-    return reading
 
 
 def _merged(converted: list[Converted]) -> tuple[int, dict[str, Curve]]:

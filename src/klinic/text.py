@@ -28,7 +28,7 @@ class Page:
 def page(slug: str, lang: str) -> Page:
     """The page of a failure. Raises FileNotFoundError where it has none."""
     name = f"{slug.replace('-', '_')}.{lang}.md"
-    place = files("klinic.failures").joinpath(name)
+    place = files("klinic").joinpath("failures", name)
     if not place.is_file():
         for point in entry_points(group="klinic.failures"):
             if point.name == slug:
@@ -54,7 +54,8 @@ def common(lang: str) -> dict[str, str]:
                 flat[f"{prefix}{key}"] = value
 
     walk(
-        tomllib.loads(files("klinic.lang").joinpath(f"{lang}.toml").read_text(encoding="utf-8")), ""
+        tomllib.loads(files("klinic").joinpath("lang", f"{lang}.toml").read_text(encoding="utf-8")),
+        "",
     )
     return flat
 

@@ -21,6 +21,7 @@ SURE_Z = 6.0  # science.md 1.2 e
 SHARP = 0.6  # share of the whole change inside the steepest tenth of the run (science.md 2.2)
 TENFOLD = np.log(10.0)  # seed 003: "a magnitude within a few steps"
 SHORT = 12  # fewer points than this have no shape, only a first and a last value
+LATE_BEND = 0.1  # of the run
 LEVEL_TAIL = 0.34  # the last third shows whether a curve has levelled off
 
 
@@ -210,9 +211,14 @@ class Shape:
     def onset(self) -> Onset | None:
         """Where its largest change began; None for a curve too short to say."""
         at, values, _ = self._reduced
-        # A quotient curve that falls leaves its level long before its logarithm bends; one that rises from near 0
-        # shows its bend in the logarithm.
-        return onset(at, values if self.change < 0 else self.scaled(values))
+        found = onset(at, self.scaled(values))
+        if self.role.scale != "log" or self.change > 0 or found is None:
+            return found
+        # A decay has its bend in the logarithm; a straight fall to near 0 bends there only at its end, so a
+        # much earlier break of the plain curve is the right one.
+        plain = onset(at, values)
+        late = plain is not None and found.step - plain.step > LATE_BEND * (at[-1] - at[0])
+        return plain if late else found
 
     def level_over(self, first: float, last: float) -> float:
         """Median between two shares of the run (0 to 1)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +16,7 @@ from types import ModuleType
 from typing import BinaryIO
 
 from klinic.errors import UnreadableInput
-from klinic.sources.rows import HEAD_CHARS, Reading
+from klinic.sources.rows import HEAD_CHARS, Reading, Vocabulary
 
 HEAD_BYTES = 1 << 16
 # First bytes of files that people hand over by mistake, or that another reader is for.
@@ -40,14 +39,6 @@ MAGIC = (
 )
 
 
-Knows = Callable[[str], bool]
-
-
-def anything(key: str) -> bool:
-    """Takes every key for a metric."""
-    return True
-
-
 @cache
 def formats() -> tuple[ModuleType, ...]:
     """Every format, in the order in which they are asked."""
@@ -57,11 +48,11 @@ def formats() -> tuple[ModuleType, ...]:
     return tuple(sorted(found, key=lambda module: module.ORDER))
 
 
-def read_file(path: Path, knows: Knows = anything) -> Reading:
+def read_file(path: Path, vocabulary: Vocabulary | None = None) -> Reading:
     """Read one log file. Raises UnreadableInput where it is missing, locked, empty or binary."""
     try:
         with path.open("rb") as stream:
-            return read_stream(stream, str(path), knows)
+            return read_stream(stream, str(path), vocabulary)
     except FileNotFoundError:
         raise UnreadableInput(
             "no such file or folder",
@@ -82,12 +73,12 @@ def read_file(path: Path, knows: Knows = anything) -> Reading:
         ) from None
 
 
-def read_standard_input(knows: Knows = anything) -> Reading:
+def read_standard_input(vocabulary: Vocabulary | None = None) -> Reading:
     """Read a log from standard input."""
-    return read_stream(sys.stdin.buffer, "-", knows)
+    return read_stream(sys.stdin.buffer, "-", vocabulary)
 
 
-def read_stream(stream: BinaryIO, at: str, knows: Knows = anything) -> Reading:
+def read_stream(stream: BinaryIO, at: str, vocabulary: Vocabulary | None = None) -> Reading:
     """Read an open stream whose name is ``at``."""
     head = stream.read(HEAD_BYTES)
     if not head.strip():
@@ -112,7 +103,7 @@ def read_stream(stream: BinaryIO, at: str, knows: Knows = anything) -> Reading:
             at,
             "name the trainer's text log, JSONL, CSV or trainer_state.json",
         )
-    reading = Reading(at, knows)
+    reading = Reading(at, vocabulary)
     reading.head = head[:HEAD_CHARS].decode("utf-8", "replace")
     for module in formats():
         if module.sniff(Path(at).name, reading.head):

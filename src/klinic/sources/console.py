@@ -135,7 +135,10 @@ class Console:
         self._configuration(at, stripped)
 
     def _row(self, row: Row) -> None:
-        if not any(self.reading.knows(key) for key in row.values):
+        words = self.reading.vocabulary
+        if not words.summary.isdisjoint(row.values):
+            return
+        if not any(words.knows(key) for key in row.values):
             self.reading.holds["rows of other numbers"] += 1
             if len(self.reading.unknown) < UNKNOWN_KEPT:
                 self.reading.unknown.update(row.values.keys())

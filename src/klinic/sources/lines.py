@@ -23,6 +23,8 @@ def lines(stream: BinaryIO, head: bytes = b"") -> Iterator[tuple[int, str | None
             return
         pieces = block.split(b"\n")
         rest = pieces.pop() if chunk else b""
+        if not chunk and not pieces[-1]:
+            pieces.pop()  # the file ends with a line end, not with an empty line
         for piece in pieces:
             if skipping:
                 skipping = False

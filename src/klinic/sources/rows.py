@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from klinic.run import Event, Segment
@@ -42,18 +43,25 @@ class Column:
         del self.steps[keep:], self.values[keep:]
 
 
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """knows: whether a key is a metric of any trainer. summary: keys that mark an end-of-run summary row."""
+
+    knows: Callable[[str], bool] = lambda key: True
+    summary: frozenset[str] = frozenset()
+
+
 class Reading:
     """What one file gave: columns by the log's own key, configuration, events, and counts of what it holds.
 
     Rows arrive in the order of the log. A step that goes back, for a key already seen at a later step, is a
     restart: the rows from that step on are the newer ones, the older ones are dropped and the segment is kept.
-    knows: whether a key is a metric of any trainer; free text is full of other numbers, so a console row counts
-    only if it holds at least one such key.
+    vocabulary: free text is full of other numbers, so a console row counts only if it holds a known key.
     """
 
-    def __init__(self, at: str, knows: Callable[[str], bool] = lambda key: True) -> None:
+    def __init__(self, at: str, vocabulary: Vocabulary | None = None) -> None:
         self.at = at
-        self.knows = knows
+        self.vocabulary = vocabulary if vocabulary is not None else Vocabulary()
         self.unknown: Counter[str] = Counter()
         self.columns: dict[str, Column] = {}
         self.config: dict[str, tuple[Any, str]] = {}
