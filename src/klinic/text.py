@@ -3,61 +3,94 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+from klinic.compiled import compiled, plugins
 
 LANGUAGES = ("en", "zh")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One failure's page: title, one-line summary, sentences by key, and the Markdown body."""
+    """One failure's page: title, one-line summary, and sentences by key."""
 
     slug: str
     title: str
     summary: str
     sentences: dict[str, str]
-    body: str
+
+
+@cache
+def _fronts(lang: str) -> dict[str, dict[str, Any]]:
+    """Front matter of every page of the package, by slug."""
+    own = sorted((Path(__file__).parent / "failures").glob(f"*.{lang}.md"))
+
+    def make() -> dict[str, dict[str, Any]]:
+        return {_slug(path): _front(path.read_text(encoding="utf-8")) for path in own}
+
+    return dict(compiled(f"pages_{lang}", own, make))
+
+
+def _slug(path: Path) -> str:
+    return path.name.partition(".")[0].replace("_", "-")
+
+
+def _front(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text.split("+++\n", 2)[1])
 
 
 @cache
 def page(slug: str, lang: str) -> Page:
-    """The page of a failure. Raises FileNotFoundError where it has none."""
+    """The page of a failure, without its body. Raises FileNotFoundError where it has none."""
+    head = _fronts(lang).get(slug)
+    if head is None:
+        head = _front(_text(slug, lang))
+    return Page(slug, head["title"], head["summary"], head.get("sentences", {}))
+
+
+def body(slug: str, lang: str) -> str:
+    """The Markdown of a failure's page."""
+    return _text(slug, lang).split("+++\n", 2)[2].strip() + "\n"
+
+
+def _text(slug: str, lang: str) -> str:
     name = f"{slug.replace('-', '_')}.{lang}.md"
-    place = files("klinic").joinpath("failures", name)
+    place: Any = Path(__file__).parent / "failures" / name
     if not place.is_file():
-        for point in entry_points(group="klinic.failures"):
+        for point in plugins("klinic.failures"):
             if point.name == slug:
+                from importlib.resources import files
+
                 place = files(point.module.rpartition(".")[0] or point.module).joinpath(name)
-    text = place.read_text(encoding="utf-8")
-    _, front, body = text.split("+++\n", 2)
-    head = tomllib.loads(front)
-    return Page(
-        slug, head["title"], head["summary"], head.get("sentences", {}), body.strip() + "\n"
-    )
+    return str(place.read_text(encoding="utf-8"))
 
 
 @cache
 def common(lang: str) -> dict[str, str]:
     """Sentences that belong to no failure, by dotted key."""
-    flat: dict[str, str] = {}
+    path = Path(__file__).parent / "lang" / f"{lang}.toml"
 
-    def walk(table: dict[str, Any], prefix: str) -> None:
-        for key, value in table.items():
-            if isinstance(value, dict):
-                walk(value, f"{prefix}{key}.")
-            else:
-                flat[f"{prefix}{key}"] = value
+    def make() -> dict[str, str]:
+        import tomllib
 
-    walk(
-        tomllib.loads(files("klinic").joinpath("lang", f"{lang}.toml").read_text(encoding="utf-8")),
-        "",
-    )
-    return flat
+        flat: dict[str, str] = {}
+
+        def walk(table: dict[str, Any], prefix: str) -> None:
+            for key, value in table.items():
+                if isinstance(value, dict):
+                    walk(value, f"{prefix}{key}.")
+                else:
+                    flat[f"{prefix}{key}"] = value
+
+        walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
+        return flat
+
+    return dict(compiled(f"lang_{lang}", [path], make))
 
 
 def say(key: str, lang: str, **values: Any) -> str:

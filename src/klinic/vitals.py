@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,10 +397,26 @@ STAND_INS: dict[str, tuple[str, ...]] = {
 }
 
 
+def fits(pattern: str, name: str) -> bool:
+    """Whether ``name`` has the form of ``pattern``, in which ``*`` stands for any text."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    if not name.startswith(first) or not name.endswith(rest[-1]):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        at = name.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return at <= len(name) - len(rest[-1])
+
+
 def role_of(canonical: str) -> str | None:
     """The role a canonical metric name can play, None if it plays none."""
     for role in ROLES.values():
-        if any(fnmatchcase(canonical, name) for name in role.names):
+        if any(fits(name, canonical) for name in role.names):
             return role.name
     return None
 
@@ -409,4 +424,4 @@ def role_of(canonical: str) -> str | None:
 def players(role: str, available: Iterable[str]) -> list[str]:
     """Canonical names among ``available`` that can play ``role``, best first."""
     have = list(available)
-    return [name for pattern in ROLES[role].names for name in have if fnmatchcase(name, pattern)]
+    return [name for pattern in ROLES[role].names for name in have if fits(pattern, name)]

@@ -18,7 +18,7 @@ from klinic.errors import BadUsage, did_you_mean
 @output_option
 def command(name: str | None, lang: str | None, output: Path | None) -> int:
     """Print the page of a failure (entropy-collapse), or what a metric means (entropy). Without a name: list all."""
-    from klinic.text import page
+    from klinic.text import body, page
     from klinic.vitals import ROLES
 
     spoken = language(lang)
@@ -31,7 +31,7 @@ def command(name: str | None, lang: str | None, output: Path | None) -> int:
     asked = name.lower().replace("_", "-")
     if asked in slugs:
         found = page(asked, spoken)
-        write(f"# {found.title}\n\n{found.summary}\n\n{found.body}", output)
+        write(f"# {found.title}\n\n{found.summary}\n\n{body(asked, spoken)}", output)
         return 0
     role = name.lower().replace("-", "_")
     if role in ROLES:
@@ -54,11 +54,9 @@ def failures() -> list[str]:
 
 
 def _metric(name: str, lang: str) -> str:
-    from fnmatch import fnmatchcase
-
     from klinic.text import say
     from klinic.trainers import tables
-    from klinic.vitals import ROLES
+    from klinic.vitals import ROLES, fits
 
     role = ROLES[name]
     lines = [
@@ -70,9 +68,7 @@ def _metric(name: str, lang: str) -> str:
     ]
     for table in tables().values():
         rules = [
-            rule
-            for rule in table.metric
-            if any(fnmatchcase(rule.name, pattern) for pattern in role.names)
+            rule for rule in table.metric if any(fits(pattern, rule.name) for pattern in role.names)
         ]
         hint = table.log.get(name)
         if not rules and hint is None:

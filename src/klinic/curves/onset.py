@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-GRID = 40  # candidate breaks (science.md 2.2)
-POINTS = 160  # points the line is fitted on; more cost time and move no break
+GRID = 28  # candidate breaks (science.md 2.2)
+POINTS = 100  # points the line is fitted on; more cost time and move no break
 SLACK = 1.1  # a break whose cost is within this of the best is inside the interval (science.md 2.2)
 WINSOR = 3.0  # residuals beyond this many MADs count as this many
 MIN_POINTS = 6

@@ -14,9 +14,9 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
+from klinic.compiled import plugins
 from klinic.curves.onset import Onset
 from klinic.curves.shape import Shape
 from klinic.facts import Facts
@@ -120,7 +120,7 @@ def cards() -> dict[str, Card]:
         card = getattr(importlib.import_module(f"{__name__}.{module.name}"), module.name, None)
         if isinstance(card, Card):
             found[card.slug] = card
-    for point in entry_points(group="klinic.failures"):
+    for point in plugins("klinic.failures"):
         card = point.load()
         found[card.slug] = card
     return found

@@ -10,11 +10,11 @@ import importlib
 import pkgutil
 import sys
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO
 
+from klinic.compiled import plugins
 from klinic.errors import UnreadableInput
 from klinic.sources.rows import HEAD_CHARS, Reading, Vocabulary
 
@@ -44,7 +44,7 @@ def formats() -> tuple[ModuleType, ...]:
     """Every format, in the order in which they are asked."""
     here = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
     found = [module for module in here if hasattr(module, "sniff")]
-    found += [point.load() for point in entry_points(group="klinic.sources")]
+    found += [point.load() for point in plugins("klinic.sources")]
     return tuple(sorted(found, key=lambda module: module.ORDER))
 
 

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from klinic.compiled import compiled, plugins
 
 GENERIC = "generic"
 
@@ -132,27 +133,21 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
 
 @cache
 def tables() -> dict[str, Table]:
-    """Every trainer's table by name, ``generic`` last. Raises msgspec.ValidationError for a malformed table."""
-    found = [
-        (path.name.removesuffix(".toml"), path.read_text(encoding="utf-8"))
-        for path in files(__name__).iterdir()
-        if path.name.endswith(".toml")
-    ]
-    for point in entry_points(group="klinic.trainers"):
-        found.append(
-            (
-                point.name,
-                files(point.load()).joinpath(f"{point.name}.toml").read_text(encoding="utf-8"),
-            )
-        )
-    ordered = sorted(found, key=lambda item: (item[0] == GENERIC, item[0]))
-    return {name: _load(name, text) for name, text in ordered}
+    """Every trainer's table by name, ``generic`` last. Raises msgspec.ValidationError for a malformed one."""
+    here = Path(__file__).parent
+    own = sorted(here.glob("*.toml"))
+    raw = compiled("tables", own, lambda: {path.stem: _parsed(path) for path in own})
+    for point in plugins("klinic.trainers"):
+        raw[point.name] = _parsed(files(point.load()).joinpath(f"{point.name}.toml"))
+    ordered = sorted(raw.items(), key=lambda item: (item[0] == GENERIC, item[0]))
+    return {name: msgspec.convert(table, Table).prepare(name) for name, table in ordered}
 
 
-def _load(name: str, text: str) -> Table:
-    table = msgspec.convert(tomllib.loads(text), Table)
-    table.name = name
-    return table.prepare(name)
+def _parsed(path: Any) -> dict[str, Any]:
+    import tomllib
+
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def known(key: str) -> bool:
