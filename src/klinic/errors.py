@@ -8,7 +8,6 @@ KlinicError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -34,5 +33,7 @@ class MissingExtra(KlinicError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint naming the nearest known word, or the empty string."""
+    import difflib
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -55,6 +54,8 @@ def write(text: str, output: Path | None) -> None:
 
 def write_bytes(data: bytes, output: Path) -> None:
     """Write a file whole or not at all. Raises UnreadableInput where the folder cannot be written."""
+    import tempfile
+
     try:
         handle, name = tempfile.mkstemp(dir=output.resolve().parent, prefix=f".{output.name}.")
     except OSError as trouble:

@@ -43,10 +43,10 @@ def onset(steps: Array, values: Array) -> Onset | None:
     spread = float(np.std(values)) or 1.0
     y = (values - np.median(values)) / spread
     # From the very first interval on: a change that starts with the run has its break at 0.
-    grid = np.unique(np.concatenate([[0.0], np.quantile(x, np.linspace(0.02, 0.95, GRID))]))
+    grid = _ascending([0.0, *np.quantile(x, np.linspace(0.02, 0.95, GRID)).tolist()])
     cost, breaks = _fit(x, y, grid)
     best = int(np.argmin(cost))
-    fine = np.unique(np.clip(breaks[best, 0] + np.linspace(-1.5, 1.5, 13) / GRID, 0, 0.97))
+    fine = _ascending(np.clip(breaks[best, 0] + np.linspace(-1.5, 1.5, 13) / GRID, 0, 0.97).tolist())
     fine_cost, fine_breaks = _fit(x, y, fine, seconds=grid)
     if fine_cost.min() <= cost[best]:
         best_break = float(fine_breaks[int(np.argmin(fine_cost)), 0])
@@ -62,6 +62,10 @@ def onset(steps: Array, values: Array) -> Onset | None:
     # Only breaks joined to the best one: an equally good second change elsewhere is another story.
     near = _joined(np.sort(every), best_break, 2.5 / GRID)
     return Onset(_step(best_break, steps), _step(near[0], steps), _step(near[1], steps))
+
+
+def _ascending(breaks: list[float]) -> Array:
+    return np.array(sorted(set(breaks)))
 
 
 def _step(at: float, steps: Array) -> int:

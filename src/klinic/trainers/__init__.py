@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +137,8 @@ def tables() -> dict[str, Table]:
     own = sorted(here.glob("*.toml"))
     raw = compiled("tables", own, lambda: {path.stem: _parsed(path) for path in own})
     for point in plugins("klinic.trainers"):
+        from importlib.resources import files
+
         raw[point.name] = _parsed(files(point.load()).joinpath(f"{point.name}.toml"))
     ordered = sorted(raw.items(), key=lambda item: (item[0] == GENERIC, item[0]))
     return {name: msgspec.convert(table, Table).prepare(name) for name, table in ordered}
