@@ -13,7 +13,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: $(READY)
-	-@$(BIN)/klinic diagnose src/klinic/demo/trl-entropy-collapse
+	@$(BIN)/klinic diagnose src/klinic/demo/trl-entropy-collapse || test $$? -eq 1
 	@echo
 	@printf 'the eight curves: '
 	@$(BIN)/klinic plot src/klinic/demo/trl-entropy-collapse -o klinic-demo.png

@@ -52,6 +52,17 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Smoke:
+    """A short run with the one change, against the same steps of this run. flags: how the trainer is told so."""
+
+    steps: int
+    first: int
+    last: int
+    metric: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something to mind that is no failure: a lang key and its values."""
 
@@ -71,6 +82,7 @@ class Diagnosis:
     first_action: Action | None = None
     then: tuple[Action, ...] = ()
     roll_back_to: Checkpoint | None = None
+    smoke: Smoke | None = None
     notes: tuple[Note, ...] = ()
 
     @property

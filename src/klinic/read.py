@@ -264,7 +264,9 @@ def _merged(converted: list[Converted]) -> tuple[int, dict[str, Curve]]:
 def _without_forward_fill(curves: dict[str, Curve]) -> dict[str, Curve]:
     """Thin out a log whose writer repeats the last row on every step until the next real one."""
     full = [curve for curve in curves.values() if len(curve.values) >= FORWARD_FILLED_ROWS]
-    moving = [curve for curve in full if len(np.unique(curve.values)) > len(curve.values) // 50 + 3]
+    moving = [
+        curve for curve in full if len(set(curve.values.tolist())) > len(curve.values) // 50 + 3
+    ]
     if len(moving) < 2 or len({len(curve.values) for curve in moving}) != 1:
         return curves
     same = np.ones(len(moving[0].values) - 1, dtype=bool)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from klinic.advise.checkpoints import roll_back_to
 from klinic.advise.knobs import action
+from klinic.advise.smoke import smoke
 from klinic.diagnosis import Action, Diagnosis, Missing
 from klinic.facts import Facts
 from klinic.failures import cards
@@ -38,6 +39,7 @@ def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
         first_action=ordered[0] if ordered else None,
         then=tuple(ordered[1:]),
         roll_back_to=back,
+        smoke=smoke(answer, back) if ordered else None,
     )
 
 

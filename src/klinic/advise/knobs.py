@@ -52,7 +52,7 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
         flag,
         old,
         new,
-        _command(flag, new, knob.style or table.style),
+        command(flag, new, knob.style or table.style),
         treatment.restart,
         f"action.{treatment.knob}",
         finding.failure,
@@ -105,7 +105,8 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _command(flag: str, new: Any, style: str) -> str | None:
+def command(flag: str, new: Any, style: str) -> str | None:
+    """A flag with its value as the trainer takes it; None where the next value is unknown."""
     if new is None:
         return None
     text = f"{new:g}" if isinstance(new, float) else str(new)

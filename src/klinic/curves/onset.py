@@ -46,7 +46,9 @@ def onset(steps: Array, values: Array) -> Onset | None:
     grid = _ascending([0.0, *np.quantile(x, np.linspace(0.02, 0.95, GRID)).tolist()])
     cost, breaks = _fit(x, y, grid)
     best = int(np.argmin(cost))
-    fine = _ascending(np.clip(breaks[best, 0] + np.linspace(-1.5, 1.5, 13) / GRID, 0, 0.97).tolist())
+    fine = _ascending(
+        np.clip(breaks[best, 0] + np.linspace(-1.5, 1.5, 13) / GRID, 0, 0.97).tolist()
+    )
     fine_cost, fine_breaks = _fit(x, y, fine, seconds=grid)
     if fine_cost.min() <= cost[best]:
         best_break = float(fine_breaks[int(np.argmin(fine_cost)), 0])

@@ -93,6 +93,17 @@ def back(answer: Diagnosis, lang: str) -> str | None:
     return say("text.go_back", lang, name=point.name, state=state)
 
 
+def smoke(answer: Diagnosis, lang: str) -> str:
+    """The smoke test to run after the one change."""
+    test = answer.smoke
+    if test is None:
+        return ""
+    flags = f" ({' '.join(test.flags)})" if test.flags else ""
+    return say(
+        "text.smoke", lang, flags=flags, metric=test.metric, first=test.first, last=test.last
+    )
+
+
 def unchecked(answer: Diagnosis, lang: str) -> list[str]:
     """``reward-hacking (needs acc: set trainer.test_freq=5)`` for every failure that could not be checked."""
     found = []

@@ -90,18 +90,15 @@ def note_text(sentence: str, values: dict[str, Any], lang: str) -> str:
 
 
 def _smoke(answer: Diagnosis, lang: str) -> dict[str, Any] | None:
-    main = answer.main
-    if main is None or answer.first_action is None:
+    test = answer.smoke
+    if test is None:
         return None
-    start = (
-        answer.roll_back_to.step
-        if answer.roll_back_to
-        else (main.onset.low if main.onset else answer.run.first)
-    )
     return {
-        "steps": 20,
-        "control": say("smoke.control", lang, run=answer.run.name, first=start, last=start + 20),
-        "better_if": [say("smoke.better", lang, metric=answer.first_mover or "reward")],
+        "steps": test.steps,
+        "control": say(
+            "smoke.control", lang, run=answer.run.name, first=test.first, last=test.last
+        ),
+        "better_if": [say("smoke.better", lang, metric=test.metric)],
     }
 
 

@@ -134,8 +134,7 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                         "    ",
                     )
                 )
-            if answer.first_action.kind == "set":
-                lines.append(wrap(say("text.compare", lang, old=_short(run.path)), "  ", "    "))
+            lines.append(wrap(words.smoke(answer, lang), "  ", "    "))
     unchecked = words.unchecked(answer, lang) if run.curves or everything else []
     if everything:
         lines.append("")
@@ -222,7 +221,3 @@ def _unpaint(text: str) -> str:
     import re
 
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def _short(path: str) -> str:
-    return path if len(path) <= 40 else "..." + path[-37:]
