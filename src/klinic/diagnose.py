@@ -257,7 +257,11 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
         )
     if 0 < facts.n <= FEW:
         notes.append(Note(None, "note.few", {"n": facts.n}))
+    said: set[str] = set()
     for name, (en, zh) in run.absent.items():
+        if en in said:
+            continue
+        said.add(en)
         from klinic.vitals import role_of
 
         notes.append(

@@ -11,13 +11,14 @@ from klinic.diagnosis import Diagnosis, Smoke
 from klinic.run import Checkpoint
 from klinic.trainers import GENERIC, tables
 
+NO_CURVE = ("out-of-memory", "nan")  # here the run either gets past the step or it does not
 STEPS = 20  # seeds: "run 20 smoke steps, then lengthen"
 
 
 def smoke(answer: Diagnosis, back: Checkpoint | None) -> Smoke | None:
     """What to run and what to compare it with; None where nothing is wrong."""
     main = answer.main
-    if main is None:
+    if main is None or main.failure in NO_CURVE:
         return None
     start = (
         back.step

@@ -37,12 +37,17 @@ def command(
     from klinic.diagnose import diagnose_all
     from klinic.errors import UnreadableInput
     from klinic.read import parse_mapping
-    from klinic.render.png import render
+    from klinic.render.png import drawable, render
 
     found = diagnose_all(run, trainer=trainer, mapping=parse_mapping(mapping), config=config)
     drawable = [answer for answer in found if answer.run.curves]
     if not drawable:
         raise UnreadableInput("no metrics to draw", run, "klinic diagnose says what the log holds")
     write_bytes(render(drawable[0], language(lang)), output)
+    if drawable(language(lang)) != language(lang):
+        click.echo(
+            "hint: 没有中文字体，图中文字为英文；Debian/Ubuntu: apt install fonts-noto-cjk",
+            err=True,
+        )
     click.echo(str(output))
     return 0

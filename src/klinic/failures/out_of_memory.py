@@ -48,7 +48,7 @@ def out_of_memory(facts: Facts) -> Verdict:
         "stop",
         Onset(step, step, step),
         Evidence(
-            "reward",
+            "memory",
             "for",
             f"side-{side}" if side else "side-unknown",
             values={"at": events[0].at, "text": quoted[:160]},

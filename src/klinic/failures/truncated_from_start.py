@@ -9,6 +9,8 @@ from klinic.failures import Treatment, Verdict, early, failure, present, ruled_o
 
 FROM_START = 0.9  # share cut in the first rows (trl #5697: 0.97 to 1.0)
 MOSTLY = 0.7  # share cut from the first rows to the last: most answers never end
+AT_CAP = 0.8  # share of rows whose mean length is exactly the longest one
+SHORTEST_CAP = 16  # tokens; the shortest cap seen in a public run
 STARVED = 0.91  # zero-variance share at which no gradient is left (seed 003's bands as shares, science.md D1)
 
 
@@ -33,13 +35,14 @@ def truncated_from_start(facts: Facts) -> Verdict:
             return ruled_out(seen(facts, "trunc", "against", "not-cut"))
         share = trunc.before
     else:
-        # Without a truncation rate, one constant whole length says that no response ends by itself.
+        # Without a truncation rate, a mean length that keeps hitting one whole number says that no response ends.
         assert length is not None
+        top = float(length.values.max())
         if (
             length.n < 3
-            or np.ptp(length.values) > 0
-            or length.first != round(length.first)
-            or length.first < 16
+            or top != round(top)
+            or top < SHORTEST_CAP
+            or np.mean(length.values == top) < AT_CAP
         ):
             return ruled_out(seen(facts, "len", "against", "not-cut"))
         share = 1.0

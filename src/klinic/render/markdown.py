@@ -52,7 +52,8 @@ def _section(answer: Diagnosis, lang: str) -> str:
         lines.append(f"1. {going_back}")
     if answer.first_action is not None:
         lines.append(f"{2 if going_back else 1}. {words.change(answer.first_action, lang)}")
-        lines.append(f"{3 if going_back else 2}. {words.smoke(answer, lang)}")
+        if answer.smoke is not None:
+            lines.append(f"{3 if going_back else 2}. {words.smoke(answer, lang)}")
     ruled = [f for f in answer.findings if f.status == "ruled_out" and f.evidence]
     if ruled:
         lines += [

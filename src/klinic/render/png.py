@@ -29,7 +29,7 @@ def render(answer: Diagnosis, lang: str) -> bytes:
     import matplotlib.pyplot as plt
 
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    lang = _drawable(lang, matplotlib)
+    lang = drawable(lang)
     figure, axes = plt.subplots(2, 4, figsize=(17, 7.2), sharex=True)
     for axis, role in zip(axes.flat, VITALS, strict=True):
         _panel(axis, answer, role, lang)
@@ -50,10 +50,11 @@ def render(answer: Diagnosis, lang: str) -> bytes:
     return out.getvalue()
 
 
-def _drawable(lang: str, matplotlib: Any) -> str:
+def drawable(lang: str) -> str:
     """Chinese needs a font that has it; without one the picture is in English rather than in empty boxes."""
     if lang != "zh":
         return lang
+    import matplotlib
     from matplotlib import font_manager
 
     have = {font.name for font in font_manager.fontManager.ttflist}

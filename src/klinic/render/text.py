@@ -76,7 +76,13 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
             )
         )
         lines.append("")
-        lines += _table(_evidence(answer, main), lang)
+        rows = _evidence(answer, main)
+        lines += _table([row for row in rows if row[0].before is not None], lang)
+        # What was measured on no curve (a traceback, a first NaN) is said in words.
+        for e, _ in rows:
+            if e.before is None:
+                said = f"{words.metric_title(e.metric, lang)}: {words.text_of(main, e, lang)}"
+                lines.append(wrap(said, "  ", "    "))
     benign = [f for f in answer.findings if f.status == "benign"]
     others = [f for f in answer.findings if f.status == "present" and f is not main]
     follow = [f for f in answer.findings if f.status == "consequence"]
@@ -120,8 +126,11 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
             lines.append(wrap(say("text.no_checkpoint", lang), "  ", "    "))
         if answer.first_action:
             lines.append(wrap(words.change(answer.first_action, lang), "  ", "    "))
-            if answer.first_action.kind == "set":
-                lines.append(wrap(say(answer.first_action.why, lang), "    ", "    "))
+            restart = say(f"text.restart_{answer.first_action.restart}", lang)
+            reason = (
+                f"{say(answer.first_action.why, lang)}; " if answer.first_action.command else ""
+            )
+            lines.append(wrap(reason + restart, "    ", "    "))
             if answer.then:
                 lines.append(
                     wrap(
@@ -134,7 +143,8 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                         "    ",
                     )
                 )
-            lines.append(wrap(words.smoke(answer, lang), "  ", "    "))
+            if answer.smoke is not None:
+                lines.append(wrap(words.smoke(answer, lang), "  ", "    "))
     unchecked = words.unchecked(answer, lang) if run.curves or everything else []
     if everything:
         lines.append("")
