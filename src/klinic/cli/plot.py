@@ -40,10 +40,10 @@ def command(
     from klinic.render.png import drawable, render
 
     found = diagnose_all(run, trainer=trainer, mapping=parse_mapping(mapping), config=config)
-    drawable = [answer for answer in found if answer.run.curves]
-    if not drawable:
+    with_curves = [answer for answer in found if answer.run.curves]
+    if not with_curves:
         raise UnreadableInput("no metrics to draw", run, "klinic diagnose says what the log holds")
-    write_bytes(render(drawable[0], language(lang)), output)
+    write_bytes(render(with_curves[0], language(lang)), output)
     if drawable(language(lang)) != language(lang):
         click.echo(
             "hint: 没有中文字体，图中文字为英文；Debian/Ubuntu: apt install fonts-noto-cjk",

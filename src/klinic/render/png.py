@@ -135,7 +135,7 @@ def _panel(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
     axis.text(
         1.0,
         1.01,
-        curve.metric.source_key,
+        _shortened(curve.metric.source_key),
         transform=axis.transAxes,
         ha="right",
         va="bottom",
@@ -147,6 +147,11 @@ def _panel(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
         low, high = axis.get_ylim()
         axis.set_ylim(min(low, 0.95), max(high, 1.05))
     _onset(axis, answer)
+
+
+def _shortened(key: str, most: int = 26) -> str:
+    """The end of a long key: it must not run into the title."""
+    return key if len(key) <= most else "…" + key[-most:]
 
 
 def _player(run: Run, role: str) -> tuple[str, str | None]:
