@@ -36,7 +36,9 @@ def score(folder: Path, form: str) -> dict[str, object]:
                 right += main is not None and main.failure == slug
                 if main and main.failure == slug and main.onset and case["onset"] is not None:
                     errors.append(abs(main.onset.step - case["onset"] - (form in COUNTED_FROM_ONE)))
-            if (case["label"] in BENIGN) == (main is not None) and (main is None or main.failure != slug):
+            if (case["label"] in BENIGN) == (main is not None) and (
+                main is None or main.failure != slug
+            ):
                 wrong.append(f"{name}-{seed}: {main.failure if main else answer.status}")
     return {
         "right": right,

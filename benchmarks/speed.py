@@ -20,7 +20,20 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-KEYS = ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len", "trunc", "grad_norm", "loss", "lr")
+KEYS = (
+    "reward",
+    "acc",
+    "entropy",
+    "kl",
+    "adv_std",
+    "clip_frac",
+    "ratio_mean",
+    "len",
+    "trunc",
+    "grad_norm",
+    "loss",
+    "lr",
+)
 
 
 def rows(n: int) -> Iterator[dict[str, float]]:
@@ -28,16 +41,45 @@ def rows(n: int) -> Iterator[dict[str, float]]:
     rnd = random.Random(1)
     for i in range(n):
         t = i / n
-        level = (0.41 + 0.44 * t, 0.21 + 0.36 * t, 1.84 - 0.35 * t, 0.002 + 0.043 * t, 1.03 - 0.37 * t, 0.04 * t, 1.0, 78 + 74 * t, 0.01, 0.8, 0.0, 1e-6)
-        yield {"step": i + 1, **{key: value * (1 + rnd.gauss(0, 0.02)) for key, value in zip(KEYS, level, strict=True)}}
+        level = (
+            0.41 + 0.44 * t,
+            0.21 + 0.36 * t,
+            1.84 - 0.35 * t,
+            0.002 + 0.043 * t,
+            1.03 - 0.37 * t,
+            0.04 * t,
+            1.0,
+            78 + 74 * t,
+            0.01,
+            0.8,
+            0.0,
+            1e-6,
+        )
+        yield {
+            "step": i + 1,
+            **{
+                key: value * (1 + rnd.gauss(0, 0.02))
+                for key, value in zip(KEYS, level, strict=True)
+            },
+        }
 
 
 def state(n: int) -> dict[str, object]:
     """The same under TRL's names."""
-    names = {"len": "completions/mean_length", "trunc": "completions/clipped_ratio", "clip_frac": "clip_ratio/region_mean", "acc": "rewards/acc/mean", "lr": "learning_rate"}
+    names = {
+        "len": "completions/mean_length",
+        "trunc": "completions/clipped_ratio",
+        "clip_frac": "clip_ratio/region_mean",
+        "acc": "rewards/acc/mean",
+        "lr": "learning_rate",
+    }
     history = []
     for row in rows(n):
-        renamed = {names.get(key, key): value for key, value in row.items() if key not in ("adv_std", "ratio_mean")}
+        renamed = {
+            names.get(key, key): value
+            for key, value in row.items()
+            if key not in ("adv_std", "ratio_mean")
+        }
         renamed["frac_reward_zero_std"] = max(0.0, 1 - row["adv_std"] ** 2)
         history.append(renamed)
     return {"global_step": n, "logging_steps": 1, "log_history": history}
@@ -64,19 +106,26 @@ def main() -> None:
         with large.open("w") as stream:
             for row in rows(50_000):
                 stream.write(json.dumps(row) + "\n")
-        for name, place in (("200 steps, trainer_state.json", small), ("50,000 steps x 12, JSONL", large)):
+        for name, place in (
+            ("200 steps, trainer_state.json", small),
+            ("50,000 steps x 12, JSONL", large),
+        ):
             ours, theirs = [], []
             for _ in range(args.runs if place is small or not args.against else min(args.runs, 1)):
                 ours.append(measure([*klinic, "diagnose", str(place), "--format", "json"]))
                 if args.against:
-                    theirs.append(measure([part.format(place) for part in shlex.split(args.against)]))
+                    theirs.append(
+                        measure([part.format(place) for part in shlex.split(args.against)])
+                    )
             line = f"{name}: klinic {statistics.median(c for c, _ in ours):.2f} CPU s, {max(m for _, m in ours):.0f} MB"
             if theirs:
                 ratio = statistics.median(a[0] / b[0] for a, b in zip(ours, theirs, strict=True))
                 line += f"; other {statistics.median(c for c, _ in theirs):.2f} CPU s, {max(m for _, m in theirs):.0f} MB; CPU ratio {ratio:.2f}"
             print(line, flush=True)
         explain = [measure([*klinic, "explain", "entropy-collapse"]) for _ in range(args.runs)]
-        print(f"explain: {statistics.median(c for c, _ in explain):.2f} CPU s, {max(m for _, m in explain):.0f} MB")
+        print(
+            f"explain: {statistics.median(c for c, _ in explain):.2f} CPU s, {max(m for _, m in explain):.0f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ CURVE = re.compile(
     r"^(?P<name>\w[\w/]*)\s+(?P<a>[-+.\deE]+)(?:\s*->\s*(?P<b>[-+.\deE]+))?"
     r"(?:,?\s*(?P<flat>flat\s+from|from)\s+(?P<start>\d+)(?:\s+to\s+(?P<stop>\d+))?)?(?:\s+noise\s+(?P<noise>[.\d]+)\s*%)?$"
 )
-EXPECT = re.compile(r"^expect\s+(?P<negative>not\s+)?(?:status\s+(?P<status>\w+)|(?P<slug>[a-z-]+))(?:,\s*onset\s+(?P<at>\d+)\s*\+-\s*(?P<by>\d+))?$")
+EXPECT = re.compile(
+    r"^expect\s+(?P<negative>not\s+)?(?:status\s+(?P<status>\w+)|(?P<slug>[a-z-]+))(?:,\s*onset\s+(?P<at>\d+)\s*\+-\s*(?P<by>\d+))?$"
+)
 
 
 @dataclass
@@ -58,7 +60,10 @@ def parse(body: str) -> Block:
         if not line:
             continue
         if line.startswith("step "):
-            head = re.match(r"step\s+(\d+)\s*\.\.\s*(\d+)(?:\s+noise\s+([.\d]+)\s*%)?(?:\s+ar\s+([.\d]+))?", line)
+            head = re.match(
+                r"step\s+(\d+)\s*\.\.\s*(\d+)(?:\s+noise\s+([.\d]+)\s*%)?(?:\s+ar\s+([.\d]+))?",
+                line,
+            )
             if head is None:
                 raise ValueError(line)
             block.first, block.last = int(head[1]), int(head[2])
@@ -97,23 +102,43 @@ def run_of(block: Block, seed: int) -> Run:
             end = float(line["stop"]) if line["stop"] else end
         share = np.clip((steps - begin) / max(1.0, end - begin), 0, 1)
         level = a + (b - a) * (share * share * (3 - 2 * share) if line["start"] else share)
-        own = float(line["noise"]) / 100 if line["noise"] else (0.002 if line["name"].startswith("ratio") else block.noise)
+        own = (
+            float(line["noise"]) / 100
+            if line["noise"]
+            else (0.002 if line["name"].startswith("ratio") else block.noise)
+        )
         white = rng.normal(size=n)
         noise = np.empty(n)
         noise[0] = white[0]
         for i in range(1, n):
             noise[i] = block.ar * noise[i - 1] + np.sqrt(1 - block.ar**2) * white[i]
-        values = level * (1 + own * noise) if line["b"] is not None or line["noise"] or own else level
+        values = (
+            level * (1 + own * noise) if line["b"] is not None or line["noise"] or own else level
+        )
         name = line["name"]
-        canonical = name if "/" in name else NAMES.get(name, ROLES[name].names[-1].replace("*", "block"))
+        canonical = (
+            name if "/" in name else NAMES.get(name, ROLES[name].names[-1].replace("*", "block"))
+        )
         role = ROLES.get(name)
         if (role is not None and role.unit == "share") or "/" in name:
             values = np.clip(values, 0, 1)
-        curves[canonical] = Curve(Metric(canonical, "from a block", role.unit if role else "share", name), steps, values)
+        curves[canonical] = Curve(
+            Metric(canonical, "from a block", role.unit if role else "share", name), steps, values
+        )
     config = {knob: Setting(knob, knob, value, "block") for knob, value in block.config.items()}
     trainer = Trainer("generic", "your own loop", "block")
     curves = _derived(curves, config, tables()["generic"], trainer)
-    return Run("block", "block", trainer, curves, config=config, segments=(Segment(block.first, block.last),), first=block.first, last=block.last, logged=n)
+    return Run(
+        "block",
+        "block",
+        trainer,
+        curves,
+        config=config,
+        segments=(Segment(block.first, block.last),),
+        first=block.first,
+        last=block.last,
+        logged=n,
+    )
 
 
 def complaints(block: Block, seed: int) -> list[str]:
@@ -127,7 +152,9 @@ def complaints(block: Block, seed: int) -> list[str]:
     for expect in block.expects:
         if expect["status"]:
             if answer.status != expect["status"]:
-                wrong.append(f"status {answer.status} ({sorted(shown)}), expected {expect['status']}")
+                wrong.append(
+                    f"status {answer.status} ({sorted(shown)}), expected {expect['status']}"
+                )
             continue
         slug = expect["slug"]
         if slug not in found:
@@ -140,5 +167,7 @@ def complaints(block: Block, seed: int) -> list[str]:
         elif expect["at"]:
             onset = found[slug].onset
             if onset is None or abs(onset.step - int(expect["at"])) > int(expect["by"]):
-                wrong.append(f"{slug} onset {onset and onset.step}, expected {expect['at']} +- {expect['by']}")
+                wrong.append(
+                    f"{slug} onset {onset and onset.step}, expected {expect['at']} +- {expect['by']}"
+                )
     return wrong

@@ -18,8 +18,19 @@ DEMO = Path(klinic.__file__).parent / "demo" / "trl-entropy-collapse"
 
 
 def ask(*arguments, stdin=None, **environment):
-    env = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "LC_MESSAGES", "FORCE_COLOR", "KLINIC_TRACEBACK")}
-    return subprocess.run([sys.executable, "-m", "klinic", *map(str, arguments)], capture_output=True, text=True, input=stdin, env={**env, **environment}, encoding="utf-8")
+    env = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("LANG", "LC_ALL", "LC_MESSAGES", "FORCE_COLOR", "KLINIC_TRACEBACK")
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "klinic", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        env={**env, **environment},
+        encoding="utf-8",
+    )
 
 
 def columns(line):
@@ -34,10 +45,21 @@ def answer():
 
 
 def test_the_real_run_is_named_dated_and_treated(answer):
-    assert (answer["status"], answer["failure"], answer["severity"]) == ("failing", "entropy-collapse", "stop")
+    assert (answer["status"], answer["failure"], answer["severity"]) == (
+        "failing",
+        "entropy-collapse",
+        "stop",
+    )
     assert 38 <= answer["onset"]["step"] <= 55, "the entropy term changed its sign at step 41"
-    assert answer["run"]["trainer"] == "trl" and answer["run"]["steps"] == {"first": 1, "last": 140, "logged": 140}
-    assert answer["roll_back_to"]["checkpoint"] == "checkpoint-40" and answer["roll_back_to"]["complete"]
+    assert answer["run"]["trainer"] == "trl" and answer["run"]["steps"] == {
+        "first": 1,
+        "last": 140,
+        "logged": 140,
+    }
+    assert (
+        answer["roll_back_to"]["checkpoint"] == "checkpoint-40"
+        and answer["roll_back_to"]["complete"]
+    )
     assert answer["first_action"]["command"] == "--temperature 1.1"
     status = {f["failure"]: f["status"] for f in answer["findings"]}
     assert status["kl-runaway"] == status["reward-hacking"] == "ruled_out"
@@ -47,11 +69,15 @@ def test_the_real_run_is_named_dated_and_treated(answer):
 def test_the_answer_keeps_the_contract(answer):
     schema = json.loads(ask("schema").stdout)
     jsonschema.validate(answer, schema)
-    jsonschema.validate(json.loads(ask("diagnose", DEMO, DEMO / "stdout.log", "--format", "json").stdout), schema)
+    jsonschema.validate(
+        json.loads(ask("diagnose", DEMO, DEMO / "stdout.log", "--format", "json").stdout), schema
+    )
     chinese = json.loads(ask("diagnose", DEMO, "--format", "json", "--lang", "zh").stdout)
     jsonschema.validate(chinese, schema)
     for a, b in zip(answer["findings"], chinese["findings"], strict=True):
-        assert [(e["sentence"], e["values"]) for e in a["evidence"]] == [(e["sentence"], e["values"]) for e in b["evidence"]]
+        assert [(e["sentence"], e["values"]) for e in a["evidence"]] == [
+            (e["sentence"], e["values"]) for e in b["evidence"]
+        ]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -72,7 +98,11 @@ def test_markdown_github_and_a_file(tmp_path):
     assert ask("diagnose", DEMO, "--format", "github").stdout.startswith("::error title=")
     out = tmp_path / "answer.md"
     done = ask("diagnose", DEMO, "--format", "markdown", "-o", out)
-    assert done.stdout == "" and out.read_text().startswith("## entropy-collapse") and len(list(tmp_path.iterdir())) == 1
+    assert (
+        done.stdout == ""
+        and out.read_text().startswith("## entropy-collapse")
+        and len(list(tmp_path.iterdir())) == 1
+    )
     assert ask("diagnose", DEMO, "-o", tmp_path / "no" / "where.txt").returncode == 2
 
 
@@ -96,7 +126,10 @@ def test_explain_and_metrics():
 
 
 def test_standard_input_and_exit_codes(tmp_path):
-    healthy = "".join(f"[{i}] reward={0.4 + i / 300:.4f} acc={20 + i / 6:.2f}% entropy={1.8 - i / 600:.3f} kl={i / 4000:.5f} adv_std=0.9 clip=0.01 ratio=1.0 len={80 + i / 3:.0f}\n" for i in range(1, 201))
+    healthy = "".join(
+        f"[{i}] reward={0.4 + i / 300:.4f} acc={20 + i / 6:.2f}% entropy={1.8 - i / 600:.3f} kl={i / 4000:.5f} adv_std=0.9 clip=0.01 ratio=1.0 len={80 + i / 3:.0f}\n"
+        for i in range(1, 201)
+    )
     done = ask("diagnose", "-", stdin=healthy)
     assert done.returncode == 0 and done.stdout.startswith("healthy"), done.stdout
     (tmp_path / "other.log").write_text("nothing to see\n" * 30)
@@ -128,7 +161,12 @@ def test_an_error_on_the_json_path_is_json(tmp_path):
     (tmp_path / "x.log").write_bytes(b"\x1f\x8b\x08")
     done = ask("diagnose", tmp_path / "x.log", "--format", "json")
     error = json.loads(done.stdout)["error"]
-    assert done.returncode == 2 and "gzip" in error["what"] and error["where"].endswith("x.log") and error["hint"]
+    assert (
+        done.returncode == 2
+        and "gzip" in error["what"]
+        and error["where"].endswith("x.log")
+        and error["hint"]
+    )
 
 
 def test_diagnose_imports_nothing_heavy():

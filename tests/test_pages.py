@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from blocks import blocks_in, blocks_of, complaints
 
 import klinic.failures as failures
-from blocks import blocks_in, blocks_of, complaints
 from klinic.failures import cards
 from klinic.text import LANGUAGES, body, common, page
 
@@ -38,10 +38,14 @@ def test_every_block_holds_on_five_seeds(block):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_two_languages_show_the_same_blocks_and_sentences(slug):
     en, zh = (page(slug, lang) for lang in LANGUAGES)
-    assert [b.text for b in blocks_of(body(slug, "en"))] == [b.text for b in blocks_of(body(slug, "zh"))]
+    assert [b.text for b in blocks_of(body(slug, "en"))] == [
+        b.text for b in blocks_of(body(slug, "zh"))
+    ]
     assert en.sentences.keys() == zh.sentences.keys()
     for key, sentence in en.sentences.items():
-        assert set(re.findall(r"\{(\w+)\}", sentence)) == set(re.findall(r"\{(\w+)\}", zh.sentences[key])), key
+        assert set(re.findall(r"\{(\w+)\}", sentence)) == set(
+            re.findall(r"\{(\w+)\}", zh.sentences[key])
+        ), key
     for lang in LANGUAGES:
         assert ("\n" + body(slug, lang)).count("\n## ") == HEADINGS
     assert en.title and zh.title and en.summary and zh.summary and en.summary != zh.summary
@@ -57,14 +61,18 @@ def sentence_keys(path: Path) -> set[str]:
                 keys |= {
                     leaf.value
                     for leaf in ast.walk(node.args[at])
-                    if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str) and re.fullmatch(r"[a-z]+(-[a-z]+)*", leaf.value)
+                    if isinstance(leaf, ast.Constant)
+                    and isinstance(leaf.value, str)
+                    and re.fullmatch(r"[a-z]+(-[a-z]+)*", leaf.value)
                     and not _inside_test(node.args[at], leaf)
                 }
     return keys
 
 
 def _inside_test(expression: ast.expr, leaf: ast.Constant) -> bool:
-    inside = [n.test for n in ast.walk(expression) if isinstance(n, ast.IfExp)] + [n for n in ast.walk(expression) if isinstance(n, ast.JoinedStr | ast.Call)]
+    inside = [n.test for n in ast.walk(expression) if isinstance(n, ast.IfExp)] + [
+        n for n in ast.walk(expression) if isinstance(n, ast.JoinedStr | ast.Call)
+    ]
     return any(leaf in ast.walk(part) for part in inside)
 
 
@@ -79,7 +87,9 @@ def test_common_sentences_exist_in_both_languages_with_the_same_placeholders():
     en, zh = common("en"), common("zh")
     assert en.keys() == zh.keys()
     for key, sentence in en.items():
-        assert set(re.findall(r"\{(\w+)\}", sentence)) == set(re.findall(r"\{(\w+)\}", zh[key])), key
+        assert set(re.findall(r"\{(\w+)\}", sentence)) == set(re.findall(r"\{(\w+)\}", zh[key])), (
+            key
+        )
 
 
 def test_every_action_has_a_reason_in_words():

@@ -29,7 +29,10 @@ def by_source(run, key):
 
 
 def test_the_hand_printed_line_with_percent_signs(tmp_path):
-    text = "".join(f"[{i:4d}] reward={r:.3f} acc={100 * r:.1f}% entropy={e:.3f} clip=0.010 len=84\n" for i, r, e in rows())
+    text = "".join(
+        f"[{i:4d}] reward={r:.3f} acc={100 * r:.1f}% entropy={e:.3f} clip=0.010 len=84\n"
+        for i, r, e in rows()
+    )
     run = read(written(tmp_path, "run.log", text))
     assert run.trainer.name == "generic"
     assert run.first == 1 and run.last == 20 and run.logged == 20
@@ -58,7 +61,9 @@ def test_trl_rows_plain_and_quoted_between_bars_take_their_step_from_the_bar(tmp
     for quote in ("", "'"):
         parts = []
         for i, r, e in rows(10):
-            parts.append(f"\r {i}%|x| {i * 5}/50 [00:18<12:32,  3.86s/it]\r{' ' * 30}\r{{'loss': {quote}0.01{quote}, 'reward': {quote}{r}{quote}, 'completion_length': {quote}80{quote}, 'entropy': {quote}{e}{quote}, 'grad_norm': {quote}nan{quote}, 'epoch': {quote}0.1{quote}}}\n")
+            parts.append(
+                f"\r {i}%|x| {i * 5}/50 [00:18<12:32,  3.86s/it]\r{' ' * 30}\r{{'loss': {quote}0.01{quote}, 'reward': {quote}{r}{quote}, 'completion_length': {quote}80{quote}, 'entropy': {quote}{e}{quote}, 'grad_norm': {quote}nan{quote}, 'epoch': {quote}0.1{quote}}}\n"
+            )
         parts.append("{'train_runtime': 12.0, 'train_loss': 0.1, 'epoch': 1.0}\n")
         run = read(written(tmp_path, "train.log", "".join(parts)))
         assert run.trainer.name == "trl"
@@ -82,14 +87,25 @@ def test_verl_console_lines_with_ray_colours_numpy_and_wraps(tmp_path):
 
 
 def test_verl_file_logger_jsonl_array_csv_and_state_agree(tmp_path):
-    flat = [{"step": i, "reward": r, "entropy": e, "frac_reward_zero_std": 0.19} for i, r, e in rows()]
+    flat = [
+        {"step": i, "reward": r, "entropy": e, "frac_reward_zero_std": 0.19} for i, r, e in rows()
+    ]
     files = {
         "a.jsonl": "\n".join(json.dumps(row) for row in flat),
         "b.json": json.dumps(flat, indent=1),
-        "c.csv": "step,reward,entropy,frac_reward_zero_std\n" + "\n".join(f"{i},{r},{e},0.19" for i, r, e in rows()),
+        "c.csv": "step,reward,entropy,frac_reward_zero_std\n"
+        + "\n".join(f"{i},{r},{e},0.19" for i, r, e in rows()),
         "d.tsv": "step\treward\tentropy\n" + "\n".join(f"{i}\t{r}\t{e}" for i, r, e in rows()),
-        "e.jsonl": "\n".join(json.dumps({"step": i, "data": {"reward": r, "entropy": e}}) for i, r, e in rows()),
-        "f.json": json.dumps({"global_step": 20, "logging_steps": 1, "log_history": [*flat, {"step": 20, "train_runtime": 3.0, "train_loss": 1.0}]}),
+        "e.jsonl": "\n".join(
+            json.dumps({"step": i, "data": {"reward": r, "entropy": e}}) for i, r, e in rows()
+        ),
+        "f.json": json.dumps(
+            {
+                "global_step": 20,
+                "logging_steps": 1,
+                "log_history": [*flat, {"step": 20, "train_runtime": 3.0, "train_loss": 1.0}],
+            }
+        ),
     }
     for name, text in files.items():
         run = read(written(tmp_path, name, text))
@@ -98,14 +114,22 @@ def test_verl_file_logger_jsonl_array_csv_and_state_agree(tmp_path):
 
 
 def test_nan_in_json_is_kept_null_is_not_a_value(tmp_path):
-    run = read(written(tmp_path, "a.jsonl", '{"step":1,"reward":0.1,"kl":NaN}\n{"step":2,"reward":null,"kl":Infinity}\n{"step":3,"reward":0.3,"kl":0.1}\n'))
+    run = read(
+        written(
+            tmp_path,
+            "a.jsonl",
+            '{"step":1,"reward":0.1,"kl":NaN}\n{"step":2,"reward":null,"kl":Infinity}\n{"step":3,"reward":0.3,"kl":0.1}\n',
+        )
+    )
     assert by_source(run, "reward").steps.tolist() == [1, 3]
     assert by_source(run, "kl").nonfinite_steps.tolist() == [1, 2]
 
 
 def test_a_step_that_goes_back_starts_a_segment_and_the_newer_rows_count(tmp_path):
     text = "".join(f"[{i}] reward={i / 100} entropy=1.0\n" for i in [*range(1, 31), *range(21, 41)])
-    run = read(written(tmp_path, "run.log", text.replace("[25] reward=0.25", "[25] reward=0.99", 1)))
+    run = read(
+        written(tmp_path, "run.log", text.replace("[25] reward=0.25", "[25] reward=0.99", 1))
+    )
     assert [(s.first, s.last, s.rewound_to) for s in run.segments] == [(1, 30, None), (21, 40, 21)]
     curve = by_source(run, "reward")
     assert curve.steps.tolist() == list(range(1, 41))
@@ -113,51 +137,94 @@ def test_a_step_that_goes_back_starts_a_segment_and_the_newer_rows_count(tmp_pat
 
 
 def test_rows_of_one_step_are_averaged_and_forward_filled_rows_thinned(tmp_path):
-    run = read(written(tmp_path, "a.jsonl", "\n".join(json.dumps({"step": i // 2, "reward": float(i % 2)}) for i in range(40))))
+    run = read(
+        written(
+            tmp_path,
+            "a.jsonl",
+            "\n".join(json.dumps({"step": i // 2, "reward": float(i % 2)}) for i in range(40)),
+        )
+    )
     assert by_source(run, "reward").values.tolist() == [0.5] * 20
-    filled = [{"step": i, "reward": 0.1 * (i // 10), "entropy": 2 - 0.07 * (i // 10)} for i in range(300)]
+    filled = [
+        {"step": i, "reward": 0.1 * (i // 10), "entropy": 2 - 0.07 * (i // 10)} for i in range(300)
+    ]
     run = read(written(tmp_path, "b.jsonl", "\n".join(json.dumps(row) for row in filled)))
     assert len(by_source(run, "reward").values) == 30
 
 
 def test_trl_kl_of_exactly_zero_is_absent_and_says_why(tmp_path):
-    history = [{"step": i, "reward": r, "kl": 0.0, "completions/mean_length": 80.0} for i, r, _ in rows()]
+    history = [
+        {"step": i, "reward": r, "kl": 0.0, "completions/mean_length": 80.0} for i, r, _ in rows()
+    ]
     run = read(written(tmp_path, "trainer_state.json", json.dumps({"log_history": history})))
     assert "kl_ref/k3/token_mean/response_only" in run.absent
     assert "beta" in run.absent["kl_ref/k3/token_mean/response_only"][0]
 
 
 def test_trl_first_passes_do_not_halve_the_clip_fraction(tmp_path):
-    history = [{"step": i, "reward": r, "clip_ratio/region_mean": 0.2 * (i % 2), "completions/mean_length": 80.0} for i, r, _ in rows()]
+    history = [
+        {
+            "step": i,
+            "reward": r,
+            "clip_ratio/region_mean": 0.2 * (i % 2),
+            "completions/mean_length": 80.0,
+        }
+        for i, r, _ in rows()
+    ]
     run = read(written(tmp_path, "trainer_state.json", json.dumps({"log_history": history})))
     assert by_source(run, "clip_ratio/region_mean").values.tolist() == [0.2] * 10
 
 
 def test_adv_std_is_derived_from_zero_variance_groups_with_the_ddof_factor(tmp_path):
-    history = [{"step": i, "reward": r, "frac_reward_zero_std": 0.36, "completions/mean_length": 80.0} for i, r, _ in rows()]
+    history = [
+        {"step": i, "reward": r, "frac_reward_zero_std": 0.36, "completions/mean_length": 80.0}
+        for i, r, _ in rows()
+    ]
     written(tmp_path, "config.yaml", "num_generations: 4\nbeta: 0.04\nlearning_rate: 1e-6\n")
     run = read(written(tmp_path, "trainer_state.json", json.dumps({"log_history": history})))
     curve = run.curves["adv_std/from_zero_std"]
     assert curve.values[0] == pytest.approx(0.8 * np.sqrt(3 / 4))
     assert curve.metric.derived_from == ("groups/zero_std_frac",)
     written(tmp_path, "config.yaml", "num_generations: 4\nscale_rewards: none\n")
-    assert "adv_std/from_zero_std" not in read(tmp_path / "trainer_state.json").curves, "without the division the identity does not hold"
+    assert "adv_std/from_zero_std" not in read(tmp_path / "trainer_state.json").curves, (
+        "without the division the identity does not hold"
+    )
 
 
 def test_printed_configurations_of_trl_and_verl(tmp_path):
-    trl = "GRPOConfig(\n_n_gpu=1,\nbeta=0.04,\nlearning_rate=1e-06,\nnum_generations=8,\ntemperature=0.9,\n)\n" + "".join(
-        f"{{'loss': 0.0, 'reward': {r}, 'completion_length': 80.0}}\n" for _, r, _ in rows()
+    trl = (
+        "GRPOConfig(\n_n_gpu=1,\nbeta=0.04,\nlearning_rate=1e-06,\nnum_generations=8,\ntemperature=0.9,\n)\n"
+        + "".join(
+            f"{{'loss': 0.0, 'reward': {r}, 'completion_length': 80.0}}\n" for _, r, _ in rows()
+        )
     )
     run = read(written(tmp_path, "a.log", trl))
-    assert (run.setting("lr"), run.setting("kl_coef"), run.setting("group_size"), run.setting("temperature")) == (1e-6, 0.04, 8, 0.9)
+    assert (
+        run.setting("lr"),
+        run.setting("kl_coef"),
+        run.setting("group_size"),
+        run.setting("temperature"),
+    ) == (1e-6, 0.04, 8, 0.9)
     assert run.setting("entropy_coef") is None, "unknown stays unknown"
-    verl = "(main pid=1) {'actor_rollout_ref': {'actor': {'ppo_mini_batch_size': 64,\n(main pid=1)   'ppo_epochs': 2, 'optim': {'lr': 1e-06}},\n(main pid=1)   'rollout': {'n': 5, 'temperature': 1.0}},\n(main pid=1)  'data': {'train_batch_size': 256}}\n" + "".join(
-        f"step:{i} - critic/score/mean:{r} - actor/entropy:{e}\n" for i, r, e in rows()
+    verl = (
+        "(main pid=1) {'actor_rollout_ref': {'actor': {'ppo_mini_batch_size': 64,\n(main pid=1)   'ppo_epochs': 2, 'optim': {'lr': 1e-06}},\n(main pid=1)   'rollout': {'n': 5, 'temperature': 1.0}},\n(main pid=1)  'data': {'train_batch_size': 256}}\n"
+        + "".join(f"step:{i} - critic/score/mean:{r} - actor/entropy:{e}\n" for i, r, e in rows())
     )
     run = read(written(tmp_path, "b.log", verl))
-    assert (run.setting("lr"), run.setting("group_size"), run.setting("prompts_per_step")) == (1e-6, 5, 256)
+    assert (run.setting("lr"), run.setting("group_size"), run.setting("prompts_per_step")) == (
+        1e-6,
+        5,
+        256,
+    )
     assert run.setting("updates_per_batch") == 8, "two epochs over four minibatches"
-    run = read(written(tmp_path, "c.log", "python -m verl.trainer.main_ppo actor_rollout_ref.actor.optim.lr=2e-6 \\\n" + verl.split("\n", 4)[4]))
+    run = read(
+        written(
+            tmp_path,
+            "c.log",
+            "python -m verl.trainer.main_ppo actor_rollout_ref.actor.optim.lr=2e-6 \\\n"
+            + verl.split("\n", 4)[4],
+        )
+    )
     assert run.setting("lr") == 2e-6
 
 
@@ -165,7 +232,11 @@ def test_a_folder_is_one_run_with_its_newest_state_and_checkpoints(tmp_path):
     for step, n in ((10, 10), (20, 20)):
         (tmp_path / f"checkpoint-{step}").mkdir()
         history = [{"step": i, "reward": r, "completions/mean_length": 80.0} for i, r, _ in rows(n)]
-        written(tmp_path / f"checkpoint-{step}", "trainer_state.json", json.dumps({"log_history": history}))
+        written(
+            tmp_path / f"checkpoint-{step}",
+            "trainer_state.json",
+            json.dumps({"log_history": history}),
+        )
     written(tmp_path / "checkpoint-10", "model.safetensors", "x")
     run = read(tmp_path)
     assert run.last == 20 and len(run.sources) == 1
@@ -182,7 +253,9 @@ def test_folders_below_are_runs_of_their_own(tmp_path):
 
 
 def test_an_unknown_name_can_be_mapped(tmp_path):
-    path = written(tmp_path, "run.log", "".join(f"[{i}] reward={r} my/weird={e}\n" for i, r, e in rows()))
+    path = written(
+        tmp_path, "run.log", "".join(f"[{i}] reward={r} my/weird={e}\n" for i, r, e in rows())
+    )
     assert "my/weird" in read(path).unread_keys
     run = read(path, mapping=parse_mapping(["entropy=my/weird"]))
     assert by_source(run, "my/weird").metric.name == "entropy/unknown"
@@ -193,7 +266,11 @@ def test_an_unknown_name_can_be_mapped(tmp_path):
 
 def test_other_encodings(tmp_path):
     text = "".join(f"[{i}] reward={r}\r\n" for i, r, _ in rows())
-    for name, data in (("bom.log", b"\xef\xbb\xbf" + text.encode()), ("utf16.log", text.encode("utf-16")), ("mixed.log", "损失\n".encode("gbk") + text.encode() + b"\xff\xfe\x00"[:2])):
+    for name, data in (
+        ("bom.log", b"\xef\xbb\xbf" + text.encode()),
+        ("utf16.log", text.encode("utf-16")),
+        ("mixed.log", "损失\n".encode("gbk") + text.encode() + b"\xff\xfe\x00"[:2]),
+    ):
         (tmp_path / name).write_bytes(data)
         assert read(tmp_path / name).logged == 20, name
 
@@ -247,7 +324,10 @@ def test_a_very_long_line_is_passed_over_and_the_rows_around_it_are_read(tmp_pat
 
 
 def test_a_log_of_another_program_is_no_run(tmp_path):
-    text = "".join(f'127.0.0.1 - - [12/Mar/2026:10:00:{i:02d} +0000] "GET /step/{i} HTTP/1.1" 200 size=12\n' for i in range(40))
+    text = "".join(
+        f'127.0.0.1 - - [12/Mar/2026:10:00:{i:02d} +0000] "GET /step/{i} HTTP/1.1" 200 size=12\n'
+        for i in range(40)
+    )
     run = read(written(tmp_path, "access.log", text))
     assert not run.curves and run.holds["lines"] == 40
 

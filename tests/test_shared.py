@@ -48,8 +48,13 @@ def test_named_and_quiet_per_kind(shared, score):
 
 
 def test_ten_situations_in_every_format(shared, tmp_path):
-    subprocess.run([sys.executable, shared / "peers" / "gen_cases.py", tmp_path], check=True, capture_output=True)
-    from situations import FORMATS, score as situations
+    subprocess.run(
+        [sys.executable, shared / "peers" / "gen_cases.py", tmp_path],
+        check=True,
+        capture_output=True,
+    )
+    from situations import FORMATS
+    from situations import score as situations
 
     for form in FORMATS:
         found = situations(tmp_path, form)

@@ -17,7 +17,9 @@ def test_a_run_of_trls_own_trainer_is_read_and_its_collapse_is_found(tmp_path):
     from klinic.diagnose import diagnose
     from klinic.read import read
 
-    done = subprocess.run([sys.executable, SCRIPT, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     (tmp_path / "run" / "stdout.log").write_text(done.stdout + done.stderr)
     run = read(tmp_path / "run" / "trainer_state.json")

@@ -13,8 +13,10 @@ from klinic.facts import FEW, SOME, Facts, NotLogged
 from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
 from klinic.read import read_all
 from klinic.run import Run
+from klinic.vitals import VITALS, role_of
 
 ENOUGH = 8  # logged points below which "healthy" is not a result
+THIN = 4  # vital curves below which "nothing is wrong" says little
 LATE = 0.08  # share of the run by which a consequence may seem to come before its cause
 LOW_GROUPS = (
     0.35,
@@ -255,6 +257,9 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
                 },
             )
         )
+    logged = [role for role in VITALS if facts.shape(role) is not None]
+    if run.curves and not present and len(logged) < THIN:
+        notes.append(Note(None, "note.thin", {"n": len(logged), "roles": ", ".join(logged)}))
     if 0 < facts.n <= FEW:
         notes.append(Note(None, "note.few", {"n": facts.n}))
     said: set[str] = set()
@@ -262,8 +267,6 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
         if en in said:
             continue
         said.add(en)
-        from klinic.vitals import role_of
-
         notes.append(
             Note(
                 role_of(name), "note.absent", {"en": en, "zh": zh, "metric": role_of(name) or name}

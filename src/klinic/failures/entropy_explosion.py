@@ -7,6 +7,7 @@ from klinic.failures import Verdict, failure, present, ruled_out, seen, set_knob
 
 RISEN = 1.5  # of the own early level (failure_modes.json, rllm #116: 2.0 nats came with a loss of performance)
 FAR = 2.5  # of the own early level: act whatever else is logged
+HOT = 2.0  # nats/token; "ok as long as it is < 1", 2.0 came with a loss of performance (rllm #116)
 CAUTION_RISE = 0.25  # nats/token; a rise from a very low level to a low level is only worth minding
 
 
@@ -37,7 +38,7 @@ def entropy_explosion(facts: Facts) -> Verdict:
         "stop"
         if lost and share >= FAR
         else "act"
-        if (lost or share >= FAR) and not small
+        if (lost or (share >= FAR and entropy.after >= HOT)) and not small
         else "caution"
     )
     return present(
