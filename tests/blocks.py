@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from klinic.read import _derived
+from klinic.derive import derived
 from klinic.run import Curve, Metric, Run, Segment, Setting, Trainer
-from klinic.trainers import tables
 from klinic.vitals import ROLES
 
 NAMES = {
@@ -127,7 +126,7 @@ def run_of(block: Block, seed: int) -> Run:
         )
     config = {knob: Setting(knob, knob, value, "block") for knob, value in block.config.items()}
     trainer = Trainer("generic", "your own loop", "block")
-    curves = _derived(curves, config, tables()["generic"], trainer)
+    curves = derived(curves, config, trainer)
     return Run(
         "block",
         "block",

@@ -13,7 +13,6 @@ Which files form one run is decided here and nowhere else:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -23,28 +22,24 @@ from typing import Any
 import numpy as np
 
 from klinic import sources
+from klinic.configuration import (
+    CONFIG_NAMES,
+    MODEL_FILES,
+    configuration,
+    configuration_beside,
+    settings_of,
+)
+from klinic.derive import derived
 from klinic.errors import BadUsage, UnreadableInput, did_you_mean
-from klinic.run import Checkpoint, Curve, Metric, Run, Setting, Trainer
-from klinic.sources.rows import Reading, Vocabulary, flatten, number
-from klinic.trainers import Table, known, tables
+from klinic.run import Curve, Run
+from klinic.saved import checkpoints
+from klinic.sources.rows import Reading, Vocabulary
+from klinic.trainers import known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
-from klinic.vitals import ROLES, players, role_of
+from klinic.vitals import ROLES, role_of
 
 LOG_SUFFIXES = {".log", ".txt", ".out", ".err", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ""}
-CONFIG_NAMES = re.compile(
-    r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$",
-    re.IGNORECASE,
-)
-MODEL_FILES = {
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "vocab.json",
-    "adapter_config.json",
-}
 NOT_LOGS = re.compile(
     r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json)",
     re.IGNORECASE,
@@ -96,7 +91,7 @@ def read_all(
     Raises UnreadableInput where nothing can be read, BadUsage for an unknown trainer.
     """
     wanted = dict(mapping or {})
-    extra = _configuration(Path(config), required=True) if config else {}
+    extra = configuration(Path(config), required=True) if config else {}
 
     def knows(key: str) -> bool:
         return key in wanted or known(key)
@@ -208,12 +203,12 @@ def _run(
             settings.setdefault(key, found)
     text = "\n".join([reading.head for reading in readings] + list(settings))
     trainer, table = recognise(keys, text, forced)
-    beside = _configuration_beside(folder) if folder is not None else {}
-    config = _settings({**settings, **beside, **extra}, table)
+    beside = configuration_beside(folder) if folder is not None else {}
+    config = settings_of({**settings, **beside, **extra}, table)
     converted = [convert(reading.columns, table, config, mapping) for reading in readings]
     leading, curves = _merged(converted)
     curves = _without_forward_fill(curves)
-    curves = _derived(curves, config, table, trainer)
+    curves = derived(curves, config, trainer)
     lead = readings[leading]
     absent = {
         key: why for done in converted for key, why in done.absent.items() if key not in curves
@@ -232,7 +227,7 @@ def _run(
         trainer=trainer,
         curves=curves,
         config=config,
-        checkpoints=_checkpoints(folder, table) if folder is not None else (),
+        checkpoints=checkpoints(folder, table) if folder is not None else (),
         segments=lead.closed_segments(),
         events=tuple(event for reading in readings for event in reading.events),
         sources=tuple(reading.at for reading in readings),
@@ -282,234 +277,6 @@ def _without_forward_fill(curves: dict[str, Curve]) -> dict[str, Curve]:
         else curve
         for name, curve in curves.items()
     }
-
-
-# Advantages divided by the group's std: below this the early level comes from something else (science.md 2.3:
-# un-normalised lab runs start at 0.39 to 0.49).
-NORMALISED_FROM = 0.6
-DDOF_ONE = {"trl", "verl"}  # torch.std divides by G - 1 (science.md finding 3)
-
-
-def _derived(
-    curves: dict[str, Curve], config: Mapping[str, Setting], table: Table, trainer: Trainer
-) -> dict[str, Curve]:
-    """adv_std from the share of zero-variance groups and back, where the identity holds (science.md finding 3)."""
-    adv, zero = players("adv_std", curves), players("zero_std", curves)
-    scaling = config.get("advantage_scaling")
-    if scaling is not None and str(scaling.value).lower() in ("none", "false", "batch", "no"):
-        return curves
-    size = config.get("group_size")
-    group = (
-        size.value
-        if size is not None and isinstance(size.value, int | float) and size.value > 1
-        else None
-    )
-    cap = float(np.sqrt((group - 1) / group)) if group and trainer.name in DDOF_ONE else 1.0
-    if zero and not adv:
-        source = curves[zero[0]]
-        values = np.sqrt(np.clip(1 - source.values, 0, 1)) * cap
-        how = f"sqrt(1 - zero-variance share){f' * {cap:.3f} for groups of {group:g}' if cap < 1 else ''}"
-        metric = Metric(
-            "adv_std/from_zero_std",
-            "std of group-normalised advantages, derived",
-            "1",
-            source.metric.source_key,
-            how,
-            (source.metric.name,),
-        )
-        return {**curves, metric.name: Curve(metric, source.steps, values)}
-    if (
-        adv
-        and not zero
-        and not players("value_loss", curves)
-        and _is_group_normalised(curves, adv[0])
-    ):
-        source = curves[adv[0]]
-        values = np.clip(1 - np.square(source.values / cap), 0, 1)
-        metric = Metric(
-            "groups/from_adv_std",
-            "share of groups without variance, derived",
-            "share",
-            source.metric.source_key,
-            "1 - adv_std^2",
-            (source.metric.name,),
-        )
-        return {**curves, metric.name: Curve(metric, source.steps, values)}
-    return curves
-
-
-def _is_group_normalised(curves: Mapping[str, Curve], name: str) -> bool:
-    values = curves[name].values[np.isfinite(curves[name].values)]
-    if not len(values):
-        return False
-    early = float(np.median(values[: max(8, len(values) // 8)]))
-    spread = players("reward_std", curves)
-    if spread:
-        other = curves[spread[0]].values
-        other = other[np.isfinite(other)]
-        # Without the division the std of the advantages is the std of the rewards.
-        if len(other) == len(values) and np.median(np.abs(other - values)) < 0.1 * max(
-            1e-9, float(np.median(values))
-        ):
-            return False
-    return NORMALISED_FROM <= early <= 1.5 or len(values) < 8
-
-
-def _configuration_beside(folder: Path) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {}
-    places = [folder, folder / ".hydra", folder / "files", folder / "config"]
-    for place in places:
-        try:
-            names = sorted(place.iterdir()) if place.is_dir() else []
-        except OSError:
-            continue
-        for path in names:
-            if (
-                CONFIG_NAMES.match(path.name)
-                and path.name not in MODEL_FILES
-                and path.is_file()
-                and path.stat().st_size < 4 << 20
-            ):
-                for key, value in _configuration(path, required=False).items():
-                    found.setdefault(key, value)
-    return found
-
-
-def _configuration(path: Path, required: bool) -> dict[str, tuple[Any, str]]:
-    """Leaves of a YAML or JSON configuration as {"a.b": (value, path)}."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as trouble:
-        if not required:
-            return {}
-        raise UnreadableInput(
-            f"cannot be read ({trouble.strerror})", str(path), "--config names a YAML or JSON file"
-        ) from None
-    try:
-        if path.suffix == ".json":
-            document = json.loads(text)
-        else:
-            import yaml
-
-            document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except Exception as trouble:  # yaml and json each have their own tree of errors
-        if not required:
-            return {}
-        raise UnreadableInput(
-            f"broken configuration: {str(trouble).splitlines()[0][:100]}",
-            str(path),
-            "--config names a YAML or JSON file",
-        ) from None
-    if not isinstance(document, dict):
-        if not required:
-            return {}
-        raise UnreadableInput(
-            "the configuration is no mapping",
-            str(path),
-            "--config names a YAML or JSON file of keys and values",
-        )
-    leaves: dict[str, tuple[Any, str]] = {}
-    for key, value in flatten(document):
-        name = str(key).replace("/", ".")
-        leaves[name.removesuffix(".value")] = (
-            value,
-            str(path),
-        )  # wandb's config.yaml nests {value: ...}
-    return leaves
-
-
-def _settings(found: Mapping[str, tuple[Any, str]], table: Table) -> dict[str, Setting]:
-    """Knobs whose value the configuration states; a dotted name matches its own ending too."""
-    by_ending: dict[str, str] = {}
-    for key in found:
-        by_ending.setdefault(key.rpartition(".")[2], key)
-    settings: dict[str, Setting] = {}
-    for knob, rule in table.knob.items():
-        for name in rule.config:
-            if name in found:
-                at_key: str | None = name
-            elif "." in name:
-                at_key = next((k for k in found if k.endswith("." + name)), None)
-            else:
-                at_key = by_ending.get(name)
-            if at_key is not None:
-                value, at = found[at_key]
-                if (
-                    isinstance(value, str)
-                    and (parsed := number(value)) is not None
-                    and not value.endswith("%")
-                ):
-                    value = int(parsed) if value.lstrip("+-").isdigit() else parsed
-                if value is not None and not isinstance(value, dict | list):
-                    settings[knob] = Setting(knob, rule.flag, value, at)
-                    break
-    _derive_settings(settings)
-    return settings
-
-
-def _derive_settings(settings: dict[str, Setting]) -> None:
-    """verl states the updates per batch as epochs over minibatches; the prompts per step as batch over group."""
-    batch, mini = settings.get("prompts_per_step"), settings.get("mini_batch")
-    epochs = settings.get("updates_per_batch")
-    if (
-        batch is not None
-        and mini is not None
-        and mini.value
-        and isinstance(batch.value, int | float)
-        and isinstance(mini.value, int | float)
-    ):
-        count = max(1, round(batch.value / mini.value)) * (
-            int(epochs.value) if epochs is not None else 1
-        )
-        settings["updates_per_batch"] = Setting(
-            "updates_per_batch", epochs.flag if epochs else mini.flag, count, mini.at
-        )
-
-
-def _checkpoints(folder: Path, table: Table) -> tuple[Checkpoint, ...]:
-    """Saved policies under the run's folder, oldest first, with what is missing of each."""
-    rule = table.checkpoint
-    patterns = (
-        [re.compile(rule.pattern)]
-        if rule.pattern
-        else [re.compile(t.checkpoint.pattern) for t in tables().values() if t.checkpoint.pattern]
-    )
-    found: dict[tuple[int, str], Checkpoint] = {}
-    base = len(folder.parts)
-    for here, below, _ in os.walk(folder):
-        place = Path(here)
-        if len(place.parts) - base >= 3:
-            below[:] = []
-        kept = []
-        for name in below:
-            match = next((m for pattern in patterns if (m := pattern.search(name))), None)
-            if match is None:
-                kept.append(name)
-                continue
-            step = int(match.group(1))
-            path = place / name
-            found[step, name] = Checkpoint(step, name, str(path), _missing(path, rule.parts))
-        below[:] = [name for name in kept if not name.startswith(".")]
-        if len(found) > 10_000:
-            break
-    return tuple(found[key] for key in sorted(found))
-
-
-def _missing(path: Path, parts: Iterable[str]) -> tuple[str, ...]:
-    def there(pattern: str) -> bool:
-        try:
-            return any(found.stat().st_size > 0 for found in path.glob(pattern))
-        except OSError:
-            return False
-
-    try:
-        if not any(path.iterdir()):
-            return ("everything",)
-    except OSError:
-        return ("everything",)
-    return tuple(
-        part for part in parts if not any(there(alternative) for alternative in part.split("|"))
-    )
 
 
 def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,140 @@
+"""The run's own configuration: what files beside the log say, and which knob each value sets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from klinic.errors import UnreadableInput
+from klinic.run import Setting
+from klinic.sources.rows import flatten, number
+from klinic.trainers import Table
+
+CONFIG_NAMES = re.compile(
+    r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$",
+    re.IGNORECASE,
+)
+MODEL_FILES = {
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "adapter_config.json",
+}
+
+
+def configuration_beside(folder: Path) -> dict[str, tuple[Any, str]]:
+    """Leaves of every configuration file beside a log, as {"a.b": (value, path)}; the first file wins."""
+    found: dict[str, tuple[Any, str]] = {}
+    places = [folder, folder / ".hydra", folder / "files", folder / "config"]
+    for place in places:
+        try:
+            names = sorted(place.iterdir()) if place.is_dir() else []
+        except OSError:
+            continue
+        for path in names:
+            if (
+                CONFIG_NAMES.match(path.name)
+                and path.name not in MODEL_FILES
+                and path.is_file()
+                and path.stat().st_size < 4 << 20
+            ):
+                for key, value in configuration(path, required=False).items():
+                    found.setdefault(key, value)
+    return found
+
+
+def configuration(path: Path, required: bool) -> dict[str, tuple[Any, str]]:
+    """Leaves of a YAML or JSON configuration as {"a.b": (value, path)}."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as trouble:
+        if not required:
+            return {}
+        raise UnreadableInput(
+            f"cannot be read ({trouble.strerror})", str(path), "--config names a YAML or JSON file"
+        ) from None
+    try:
+        if path.suffix == ".json":
+            document = json.loads(text)
+        else:
+            import yaml
+
+            document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except Exception as trouble:  # yaml and json each have their own tree of errors
+        if not required:
+            return {}
+        raise UnreadableInput(
+            f"broken configuration: {str(trouble).splitlines()[0][:100]}",
+            str(path),
+            "--config names a YAML or JSON file",
+        ) from None
+    if not isinstance(document, dict):
+        if not required:
+            return {}
+        raise UnreadableInput(
+            "the configuration is no mapping",
+            str(path),
+            "--config names a YAML or JSON file of keys and values",
+        )
+    leaves: dict[str, tuple[Any, str]] = {}
+    for key, value in flatten(document):
+        name = str(key).replace("/", ".")
+        leaves[name.removesuffix(".value")] = (
+            value,
+            str(path),
+        )  # wandb's config.yaml nests {value: ...}
+    return leaves
+
+
+def settings_of(found: Mapping[str, tuple[Any, str]], table: Table) -> dict[str, Setting]:
+    """Knobs whose value the configuration states; a dotted name matches its own ending too."""
+    by_ending: dict[str, str] = {}
+    for key in found:
+        by_ending.setdefault(key.rpartition(".")[2], key)
+    settings: dict[str, Setting] = {}
+    for knob, rule in table.knob.items():
+        for name in rule.config:
+            if name in found:
+                at_key: str | None = name
+            elif "." in name:
+                at_key = next((k for k in found if k.endswith("." + name)), None)
+            else:
+                at_key = by_ending.get(name)
+            if at_key is not None:
+                value, at = found[at_key]
+                if (
+                    isinstance(value, str)
+                    and (parsed := number(value)) is not None
+                    and not value.endswith("%")
+                ):
+                    value = int(parsed) if value.lstrip("+-").isdigit() else parsed
+                if value is not None and not isinstance(value, dict | list):
+                    settings[knob] = Setting(knob, rule.flag, value, at)
+                    break
+    _derive_settings(settings)
+    return settings
+
+
+def _derive_settings(settings: dict[str, Setting]) -> None:
+    """verl states the updates per batch as epochs over minibatches; the prompts per step as batch over group."""
+    batch, mini = settings.get("prompts_per_step"), settings.get("mini_batch")
+    epochs = settings.get("updates_per_batch")
+    if (
+        batch is not None
+        and mini is not None
+        and mini.value
+        and isinstance(batch.value, int | float)
+        and isinstance(mini.value, int | float)
+    ):
+        count = max(1, round(batch.value / mini.value)) * (
+            int(epochs.value) if epochs is not None else 1
+        )
+        settings["updates_per_batch"] = Setting(
+            "updates_per_batch", epochs.flag if epochs else mini.flag, count, mini.at
+        )

@@ -1,0 +1,80 @@
+"""Metrics that follow from others by an identity: adv_std and the share of zero-variance groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from klinic.run import Curve, Metric, Setting, Trainer
+from klinic.vitals import players
+
+# Advantages divided by the group's std: below this the early level comes from something else (science.md 2.3:
+# un-normalised lab runs start at 0.39 to 0.49).
+NORMALISED_FROM = 0.6
+DDOF_ONE = {"trl", "verl"}  # torch.std divides by G - 1 (science.md finding 3)
+
+
+def derived(
+    curves: dict[str, Curve], config: Mapping[str, Setting], trainer: Trainer
+) -> dict[str, Curve]:
+    """Add adv_std from the share of zero-variance groups and back, where the identity holds (science.md finding 3)."""
+    adv, zero = players("adv_std", curves), players("zero_std", curves)
+    scaling = config.get("advantage_scaling")
+    if scaling is not None and str(scaling.value).lower() in ("none", "false", "batch", "no"):
+        return curves
+    size = config.get("group_size")
+    group = (
+        size.value
+        if size is not None and isinstance(size.value, int | float) and size.value > 1
+        else None
+    )
+    cap = float(np.sqrt((group - 1) / group)) if group and trainer.name in DDOF_ONE else 1.0
+    if zero and not adv:
+        source = curves[zero[0]]
+        values = np.sqrt(np.clip(1 - source.values, 0, 1)) * cap
+        how = f"sqrt(1 - zero-variance share){f' * {cap:.3f} for groups of {group:g}' if cap < 1 else ''}"
+        metric = Metric(
+            "adv_std/from_zero_std",
+            "std of group-normalised advantages, derived",
+            "1",
+            source.metric.source_key,
+            how,
+            (source.metric.name,),
+        )
+        return {**curves, metric.name: Curve(metric, source.steps, values)}
+    if (
+        adv
+        and not zero
+        and not players("value_loss", curves)
+        and _is_group_normalised(curves, adv[0])
+    ):
+        source = curves[adv[0]]
+        values = np.clip(1 - np.square(source.values / cap), 0, 1)
+        metric = Metric(
+            "groups/from_adv_std",
+            "share of groups without variance, derived",
+            "share",
+            source.metric.source_key,
+            "1 - adv_std^2",
+            (source.metric.name,),
+        )
+        return {**curves, metric.name: Curve(metric, source.steps, values)}
+    return curves
+
+
+def _is_group_normalised(curves: Mapping[str, Curve], name: str) -> bool:
+    values = curves[name].values[np.isfinite(curves[name].values)]
+    if not len(values):
+        return False
+    early = float(np.median(values[: max(8, len(values) // 8)]))
+    spread = players("reward_std", curves)
+    if spread:
+        other = curves[spread[0]].values
+        other = other[np.isfinite(other)]
+        # Without the division the std of the advantages is the std of the rewards.
+        if len(other) == len(values) and np.median(np.abs(other - values)) < 0.1 * max(
+            1e-9, float(np.median(values))
+        ):
+            return False
+    return NORMALISED_FROM <= early <= 1.5 or len(values) < 8
