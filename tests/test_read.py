@@ -228,6 +228,19 @@ def test_printed_configurations_of_trl_and_verl(tmp_path):
     assert run.setting("lr") == 2e-6
 
 
+def test_a_generation_used_for_several_steps_counts_as_several_updates(tmp_path):
+    rows_text = "".join(
+        f"{{'loss': 0.0, 'reward': {r}, 'completion_length': 80.0}}\n" for _, r, _ in rows()
+    )
+    for stated, wanted in (
+        ("steps_per_generation=8,\ngradient_accumulation_steps=2,\nnum_iterations=2", 8),
+        ("steps_per_generation=None,\nnum_iterations=2", 2),
+        ("steps_per_generation=auto", None),
+    ):
+        run = read(written(tmp_path, "a.log", f"GRPOConfig(\n{stated},\n)\n{rows_text}"))
+        assert run.setting("updates_per_batch") == wanted, stated
+
+
 def test_a_folder_is_one_run_with_its_newest_state_and_checkpoints(tmp_path):
     for step, n in ((10, 10), (20, 20)):
         (tmp_path / f"checkpoint-{step}").mkdir()
@@ -346,3 +359,31 @@ def test_standard_input(tmp_path, monkeypatch):
     with path.open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
         assert read_all("-")[0].name == "stdin"
+
+
+def test_a_text_column_costs_no_row(tmp_path):
+    text = "\n".join(json.dumps({"event": "step", "step": i, "reward": r}) for i, r, _ in rows())
+    assert read(written(tmp_path, "a.jsonl", text + '\n{"event": "save", "step": 20}')).logged == 20
+
+
+def test_signs_and_counts_are_put_right_as_the_tables_say():
+    """Every conversion a table names changes the numbers as it says."""
+    from array import array
+
+    from klinic.run import Setting
+    from klinic.sources.rows import Column
+    from klinic.trainers.convert import convert
+
+    table = tables()["verl"]
+    column = Column()
+    column.steps, column.values = array("q", [1, 2]), array("d", [32.0, 64.0])
+    config = {"prompts_per_step": Setting("prompts_per_step", "data.train_batch_size", 128, "x")}
+    done = convert({"batch/solve_none": column}, table, config, {})
+    assert done.curves["groups/all_wrong_frac"].values.tolist() == [0.25, 0.5]
+    assert (
+        done.curves["groups/all_wrong_frac"].metric.conversion
+        == "count divided by prompts_per_step"
+    )
+    assert not convert({"batch/solve_none": column}, table, {}, {}).curves, (
+        "a count of unknown how many is no share"
+    )

@@ -122,19 +122,19 @@ def settings_of(found: Mapping[str, tuple[Any, str]], table: Table) -> dict[str,
 
 
 def _derive_settings(settings: dict[str, Setting]) -> None:
-    """verl states the updates per batch as epochs over minibatches; the prompts per step as batch over group."""
-    batch, mini = settings.get("prompts_per_step"), settings.get("mini_batch")
-    epochs = settings.get("updates_per_batch")
-    if (
-        batch is not None
-        and mini is not None
-        and mini.value
-        and isinstance(batch.value, int | float)
-        and isinstance(mini.value, int | float)
-    ):
-        count = max(1, round(batch.value / mini.value)) * (
-            int(epochs.value) if epochs is not None else 1
-        )
-        settings["updates_per_batch"] = Setting(
-            "updates_per_batch", epochs.flag if epochs else mini.flag, count, mini.at
-        )
+    """Updates per batch: verl states epochs over minibatches, TRL iterations over steps of one generation."""
+
+    def number_of(knob: str) -> float | None:
+        found = settings.get(knob)
+        if found is None or isinstance(found.value, bool):
+            return None
+        return float(found.value) if isinstance(found.value, int | float) else None
+
+    for whole, part in (("prompts_per_step", "mini_batch"), ("steps_per_generation", "grad_accum")):
+        total, each = number_of(whole), number_of(part)
+        if not total or not each or total <= each and part == "grad_accum":
+            continue
+        epochs = number_of("updates_per_batch") or 1
+        stated = settings.get("updates_per_batch", settings[part])
+        count = max(1, round(total / each * epochs))
+        settings["updates_per_batch"] = Setting("updates_per_batch", stated.flag, count, stated.at)

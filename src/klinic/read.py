@@ -237,7 +237,14 @@ def _run(
             kind: sum(reading.holds[kind] for reading in readings)
             for kind in {k for reading in readings for k in reading.holds}
         },
-        notes=("counted",) if lead.numbered == "counted" and curves else (),
+        notes=tuple(
+            note
+            for note, holds in (
+                ("counted", lead.numbered == "counted" and bool(curves)),
+                ("rloo", "RLOO" in text),
+            )
+            if holds
+        ),
         first=int(min(s[0] for s in spans)) if spans else 0,
         last=int(max(s[-1] for s in spans)) if spans else 0,
         logged=max((len(s) for s in spans), default=0),

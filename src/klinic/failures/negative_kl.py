@@ -32,7 +32,8 @@ def negative_kl(facts: Facts) -> Verdict:
         )
     (kl,) = facts.need("kl")
     metric = facts.metric("kl")
-    k3 = metric is not None and "/k3/" in metric.name
+    # RLOO writes a signed k1 under the same key as GRPO's k3.
+    k3 = metric is not None and "/k3/" in metric.name and "rloo" not in facts.run.notes
     geo = facts.shape("ratio_geo")
     if geo is not None and geo.after < RATIO_OFF:
         return ruled_out(seen(facts, "ratio_geo", "against", "off-policy"))

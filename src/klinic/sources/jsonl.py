@@ -73,8 +73,6 @@ def add_row(row: dict[str, Any], counted: int, at: str, reading: Reading) -> int
         reading.rollouts = True
         reading.holds["samples"] += 1
         return counted
-    if "event" in row:
-        return counted
     values = numbers(row)
     for key in ("step", "global_step", "_step", "_timestamp", "timestamp", "t", "time"):
         values.pop(key, None)
