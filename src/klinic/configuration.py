@@ -132,7 +132,7 @@ def _derive_settings(settings: dict[str, Setting]) -> None:
 
     for whole, part in (("prompts_per_step", "mini_batch"), ("steps_per_generation", "grad_accum")):
         total, each = number_of(whole), number_of(part)
-        if not total or not each or total <= each and part == "grad_accum":
+        if not total or not each or (total <= each and part == "grad_accum"):
             continue
         epochs = number_of("updates_per_batch") or 1
         stated = settings.get("updates_per_batch", settings[part])
