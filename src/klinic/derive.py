@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from klinic.median import median
 from klinic.run import Curve, Metric, Setting, Trainer
 from klinic.vitals import players
 
@@ -67,14 +68,14 @@ def _is_group_normalised(curves: Mapping[str, Curve], name: str) -> bool:
     values = curves[name].values[np.isfinite(curves[name].values)]
     if not len(values):
         return False
-    early = float(np.median(values[: max(8, len(values) // 8)]))
+    early = float(median(values[: max(8, len(values) // 8)]))
     spread = players("reward_std", curves)
     if spread:
         other = curves[spread[0]].values
         other = other[np.isfinite(other)]
         # Without the division the std of the advantages is the std of the rewards.
-        if len(other) == len(values) and np.median(np.abs(other - values)) < 0.1 * max(
-            1e-9, float(np.median(values))
+        if len(other) == len(values) and median(np.abs(other - values)) < 0.1 * max(
+            1e-9, float(median(values))
         ):
             return False
     return NORMALISED_FROM <= early <= 1.5 or len(values) < 8

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from klinic.median import median
+
 Array = npt.NDArray[np.float64]
 
 GRID = 28  # candidate breaks (science.md 2.2)
@@ -41,7 +43,7 @@ def onset(steps: Array, values: Array) -> Onset | None:
         return None
     x = (steps - steps[0]) / span
     spread = float(np.std(values)) or 1.0
-    y = (values - np.median(values)) / spread
+    y = (values - median(values)) / spread
     # From the very first interval on: a change that starts with the run has its break at 0.
     grid = _ascending([0.0, *np.quantile(x, np.linspace(0.02, 0.95, GRID)).tolist()])
     cost, breaks = _fit(x, y, grid)
@@ -101,12 +103,12 @@ def _fit(x: Array, y: Array, firsts: Array, seconds: Array | None = None) -> tup
     )
     design = np.stack([np.ones_like(ramp), np.broadcast_to(x, ramp.shape), ramp, beyond], axis=2)
     left = _solve(design, y)
-    scale = 1.4826 * np.median(np.abs(left), axis=1, keepdims=True) + 1e-6
+    scale = 1.4826 * median(np.abs(left), axis=1, keepdims=True) + 1e-6
     # One robust pass: outliers are pulled to the fence and the line is fitted again.
     fenced = np.clip(left, -WINSOR * scale, WINSOR * scale)
     left = _solve(design, y[None, :] - left + fenced, y)
-    scale = 1.4826 * np.median(np.abs(left), axis=1, keepdims=True) + 1e-6
-    fence = WINSOR * np.median(scale)
+    scale = 1.4826 * median(np.abs(left), axis=1, keepdims=True) + 1e-6
+    fence = WINSOR * median(scale)
     cost = np.mean(np.clip(left, -fence, fence) ** 2, axis=1)
     # A second break is one parameter more and must earn it.
     return cost * np.where(np.isfinite(breaks[:, 1]), 1.03, 1.0) + 1e-9, breaks

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from klinic.curves.onset import Onset, onset
 from klinic.curves.smooth import Array, noise, reduce, running_median, width_for
+from klinic.median import median
 from klinic.vitals import Role
 
 # Effect sizes below which a change is called flat, on the role's own scale: a third on the log scale, seven
@@ -73,7 +74,7 @@ class Shape:
         return self._level(self.values[-self.window :])
 
     def _level(self, values: Array) -> float:
-        return float(np.mean(values) if self.role.coarse else np.median(values))
+        return float(np.mean(values) if self.role.coarse else median(values))
 
     @property
     def first(self) -> float:
@@ -204,7 +205,7 @@ class Shape:
         smooth = self.scaled(self.smooth)
         tail = smooth[-max(3, int(len(smooth) * LEVEL_TAIL)) :]
         half = max(1, len(tail) // 2)
-        late = abs(float(np.median(tail[-half:]) - np.median(tail[:half])))
+        late = abs(float(median(tail[-half:]) - median(tail[:half])))
         return late <= 0.15 * abs(self.change) + self.standard_error(half * 3)
 
     @cached_property
@@ -223,7 +224,7 @@ class Shape:
     def level_over(self, first: float, last: float) -> float:
         """Median between two shares of the run (0 to 1)."""
         a, b = int(first * self.n), max(int(first * self.n) + 1, int(last * self.n))
-        return float(np.median(self.values[a:b]))
+        return float(median(self.values[a:b]))
 
     def since(self, step: float) -> Array:
         """Values from a step on."""

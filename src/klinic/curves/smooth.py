@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from klinic.median import median
+
 Array = npt.NDArray[np.float64]
 
 BINS = 400  # a curve longer than this is judged on its bin medians (science.md 2.1)
@@ -36,15 +38,15 @@ def reduce(steps: npt.NDArray[np.int64], values: Array) -> Reduced:
     core = values[: BINS * width].reshape(BINS, width) if n % BINS == 0 else None
     if core is not None:
         return Reduced(
-            np.median(steps.reshape(BINS, width), axis=1),
-            np.median(core, axis=1),
+            median(steps.reshape(BINS, width), axis=1),
+            median(core, axis=1),
             core.min(axis=1),
             core.max(axis=1),
         )
     pieces = [(values[a:b], steps[a:b]) for a, b in itertools.pairwise(edges)]
     return Reduced(
-        np.array([np.median(s) for _, s in pieces]),
-        np.array([np.median(v) for v, _ in pieces]),
+        np.array([median(s) for _, s in pieces]),
+        np.array([median(v) for v, _ in pieces]),
         np.array([v.min() for v, _ in pieces]),
         np.array([v.max() for v, _ in pieces]),
     )
@@ -57,13 +59,13 @@ def running_median(values: Array, width: int) -> Array:
     half = min(width // 2, (len(values) - 1) // 2)
     padded = np.concatenate(
         [
-            np.full(half, np.median(values[: half + 1])),
+            np.full(half, median(values[: half + 1])),
             values,
-            np.full(half, np.median(values[-half - 1 :])),
+            np.full(half, median(values[-half - 1 :])),
         ]
     )
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
-    return np.asarray(np.median(windows, axis=1), dtype=np.float64)
+    return np.asarray(median(windows, axis=1), dtype=np.float64)
 
 
 def width_for(n: int) -> int:
@@ -81,10 +83,10 @@ def noise(values: Array, smooth: Array) -> tuple[float, float]:
         return 0.0, 0.0
     differences = np.diff(values)
     by_difference = (
-        MAD_TO_SD * float(np.median(np.abs(differences - np.median(differences)))) / np.sqrt(2)
+        MAD_TO_SD * float(median(np.abs(differences - median(differences)))) / np.sqrt(2)
     )
     left = values - smooth
-    by_residual = MAD_TO_SD * float(np.median(np.abs(left - np.median(left))))
+    by_residual = MAD_TO_SD * float(median(np.abs(left - median(left))))
     centred = left - left.mean()
     power = float(np.dot(centred, centred))
     rho = float(np.dot(centred[1:], centred[:-1])) / power if power > 0 else 0.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from klinic.curves.shape import Shape
+from klinic.median import median
 
 SPLITS = 16  # candidate steps after which the curves may part
 
@@ -40,7 +41,7 @@ def change_between(shape: Shape, first: float, last: float) -> tuple[float, floa
     if len(values) < 4:
         return 0.0, 0.0
     window = max(2, len(values) // 6)
-    change = float(np.median(values[-window:]) - np.median(values[:window]))
+    change = float(median(values[-window:]) - median(values[:window]))
     error = shape.standard_error(window)
     if error <= 0:
         return change, 0.0 if change == 0 else float(np.sign(change)) * np.inf

@@ -7,6 +7,7 @@ import numpy as np
 from klinic.curves.together import change_between
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.median import median
 
 GROWN = 1.4  # of the own early length (failure_modes.json)
 TRUNC_ACT = 0.15  # share of truncated responses that must be handled (seed 000)
@@ -93,7 +94,7 @@ def _fast(facts: Facts) -> bool:
     length, trunc = facts.shape("len"), facts.shape("trunc")
     if length is None or trunc is None or length.n < 12:
         return False
-    start = float(np.median(length.values[:3]))
+    start = float(median(length.values[:3]))
     return (
         length.after >= GROWN * start
         and trunc.after >= TRUNC_RUIN

@@ -7,6 +7,7 @@ import numpy as np
 from klinic.curves.onset import Onset
 from klinic.facts import Facts
 from klinic.failures import Verdict, benign, failure, ruled_out, seen
+from klinic.median import median
 
 AWAY = 5.0  # noise units of the excursion
 BACK = 0.3  # of the excursion may be left at the end
@@ -24,7 +25,7 @@ def recovered_spike(facts: Facts) -> Verdict:
         base = np.interp(
             np.linspace(0, 1, len(values)),
             [0, 1],
-            [float(np.median(values[:3])), float(np.median(values[-3:]))],
+            [float(median(values[:3])), float(median(values[-3:]))],
         )
         away = np.abs(values - base)
         sigma = max(shape.standard_error(1), 1e-9)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
+from klinic.median import median
 
 TIMES = 5.0  # of the own early level (science.md 1.3)
 WORSE = -0.5  # explained variance; 0 is a constant guess
@@ -35,7 +34,7 @@ def value_blowup(facts: Facts) -> Verdict:
     )
     worse = (
         explained is not None
-        and float(np.median(explained.values)) <= WORSE
+        and float(median(explained.values)) <= WORSE
         and explained.after <= WORSE
     )
     bad_start = explained is not None and facts.few and explained.first <= FROM_START

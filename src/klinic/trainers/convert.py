@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from klinic.median import median
 from klinic.run import Curve, Metric, Setting
 from klinic.sources.rows import Column
 from klinic.trainers import GENERIC, MetricRule, Table, tables
@@ -105,7 +106,7 @@ def _apply(
             and len(finite)
             and rule.comparable
             and finite.min() >= 0
-            and 1.5 < np.median(finite) <= 100
+            and 1.5 < median(finite) <= 100
             and finite.max() <= 100
         ):
             return steps, values / 100, _converted(metric, "percent to share")
@@ -144,7 +145,7 @@ def _without_first_passes(steps: Any, values: Any, metric: Metric) -> tuple[Any,
     if (
         not len(values)
         or not FIRST_PASS_SHARE <= zero.mean() < 1
-        or np.median(values[~zero]) < FIRST_PASS_LEVEL
+        or median(values[~zero]) < FIRST_PASS_LEVEL
     ):
         return steps, values, metric
     if (
