@@ -187,3 +187,17 @@ def test_diagnose_imports_nothing_heavy():
 def test_explain_does_not_import_numpy():
     code = "import sys; sys.argv = ['klinic', 'explain', 'entropy-collapse']\nfrom klinic.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\nassert 'numpy' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(("readme", "lang"), [("README.md", "en"), ("README.zh.md", "zh")])
+def test_the_readme_shows_what_klinic_says(readme, lang):
+    path = Path(__file__).resolve().parent.parent / readme
+    block = path.read_text(encoding="utf-8").partition("    $ klinic diagnose")[2].split("\n", 1)[1]
+    shown = [
+        line.strip()
+        for line in block.split("\n\nThe run is real")[0].split("\n\n这次训练")[0].splitlines()
+    ]
+    said = ask("diagnose", DEMO, "--lang", lang).stdout
+    wanted = [line for line in shown if line not in ("", "...", "……")]
+    assert len(wanted) >= 7
+    assert not [line for line in wanted if line not in said]
