@@ -12,7 +12,6 @@ from klinic.sources.grammar.dicts import literal
 from klinic.sources.lines import lines
 from klinic.sources.rows import Reading, flatten, number
 
-ORDER = 90  # asked last: any text can be a console log
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 _RAY = re.compile(r"^\s*\((?:[\w.:]+ )?(?:pid|ip)=[^)]*\)\s?")
 _BAR = re.compile(r"^(?P<name>[^%|]{0,60}?)\s*\d+%\|[^|]*\|\s*(?P<at>\d+)/(?P<of>\d+) \[")
@@ -42,16 +41,6 @@ UNKNOWN_KEPT = 200
 MAIN_KIND = 5  # rows without a step are taken only where they are this many times the others
 LAG_STEPS = 3  # a drawn bar may be this far behind
 WRAP_LIMIT = 400  # lines a wrapped row or a printed dictionary may take
-
-
-def sniff(name: str, head: str) -> bool:
-    """Whatever no other format wanted."""
-    return True
-
-
-def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
-    """Fill ``reading``: rows with a step at once, rows without one when the whole log is known."""
-    Console(reading).read(stream, head)
 
 
 class Console:
