@@ -1,0 +1,131 @@
+"""Every term of the losses with its gradient; each is checked against finite differences in the tests.
+
+All arrays are (L, B) over response positions, logits (L, B, V). ``weights`` carries mask and normalisation: a loss is
+the weighted sum over tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from klinic.lab.network import Array, log_softmax
+
+LOG_RATIO_LIMIT = 20.0  # exp stays finite in float32
+
+
+def token_weights(mask: Array, aggregation: str, longest: int) -> Array:
+    """How much each token counts. mask (L, B).
+
+    token: all tokens alike; sequence: all responses alike (1/|o|); constant: by the length cap (Dr. GRPO).
+    """
+    batch = mask.shape[1]
+    if aggregation == "token":
+        result: Array = mask / mask.sum()
+    elif aggregation == "sequence":
+        result = mask / np.maximum(mask.sum(0, keepdims=True), 1) / batch
+    else:
+        result = mask / (batch * longest)
+    return result
+
+
+def clipped_surrogate(
+    logp: Array, old: Array, advantage: Array, low: float, high: float
+) -> tuple[Array, Array, Array, Array]:
+    """PPO's clipped objective per token: loss, its derivative to logp, the ratio, and where the clipped branch binds.
+
+    low, high: the ratio's band is 1 - low to 1 + high; infinite bounds clip nothing.
+    """
+    ratio = np.exp(np.clip(logp - old, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
+    bound = ((advantage > 0) & (ratio > 1 + high)) | ((advantage < 0) & (ratio < 1 - low))
+    loss = -np.minimum(ratio * advantage, np.clip(ratio, 1 - low, 1 + high) * advantage)
+    return loss, np.where(bound, 0, -advantage * ratio), ratio, bound
+
+
+def kl_k3(logp: Array, reference: Array) -> tuple[Array, Array]:
+    """The k3 estimate of the KL divergence to the reference per token, and its derivative to logp."""
+    d = np.clip(reference - logp, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    ratio = np.exp(d)
+    return ratio - d - 1, 1 - ratio
+
+
+def entropy(log_probs: Array) -> tuple[Array, Array]:
+    """The entropy in nats, and its derivative to the logits. log_probs (..., V)."""
+    probs = np.exp(log_probs)
+    size = -(probs * log_probs).sum(-1)
+    return size, -probs * (log_probs + size[..., None])
+
+
+def entropy_in_half_precision(log_probs: Array) -> tuple[Array, Array]:
+    """The same, written as p * log(p) in float16: a probability that underflows to 0 makes it NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        probs = np.exp(log_probs).astype(np.float16)
+        terms = probs * np.log(probs)
+        size = -terms.astype(np.float32).sum(-1)
+        slope = -(terms.astype(np.float32) + probs * size[..., None])
+    return size, slope
+
+
+def value_loss(values: Array, returns: Array, weights: Array) -> tuple[float, Array]:
+    """Half the weighted squared error, and its derivative to the values."""
+    error = values - returns
+    return 0.5 * float((weights * error**2).sum()), weights * error
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a minibatch holds, all (L, B): sampled tokens, their old and reference log-probs, advantages, weights."""
+
+    tokens: Array
+    old: Array
+    reference: Array
+    advantage: Array
+    weights: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What the loss depends on beside the batch."""
+
+    temperature: float = 1.0
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    beta: float = 0.0
+    entropy_coef: float = 0.0
+    half_precision_entropy: bool = False
+
+
+def policy_loss(logits: Array, terms: Terms, knobs: Knobs) -> tuple[float, Array, dict[str, Any]]:
+    """Clipped surrogate + beta * k3 - entropy_coef * entropy: the loss, its gradient to the logits, ratio and clip."""
+    log_probs = log_softmax(logits / knobs.temperature)
+    chosen = terms.tokens[..., None]
+    logp = np.take_along_axis(log_probs, chosen, -1)[..., 0]
+    loss, d_logp, ratio, bound = clipped_surrogate(
+        logp, terms.old, terms.advantage, knobs.clip_low, knobs.clip_high
+    )
+    if knobs.beta:
+        kl, d_kl = kl_k3(logp, terms.reference)
+        loss, d_logp = loss + knobs.beta * kl, d_logp + knobs.beta * d_kl
+    # d logp / d logits is the one-hot of the chosen token minus the probabilities.
+    pull = (d_logp * terms.weights)[..., None]
+    d_logits = -np.exp(log_probs) * pull
+    np.put_along_axis(d_logits, chosen, np.take_along_axis(d_logits, chosen, -1) + pull, -1)
+    if knobs.entropy_coef:
+        measure = entropy_in_half_precision if knobs.half_precision_entropy else entropy
+        size, d_size = measure(log_probs)
+        loss = loss - knobs.entropy_coef * size
+        d_logits = d_logits - knobs.entropy_coef * terms.weights[..., None] * d_size
+    d_logits = (d_logits / knobs.temperature).astype(logits.dtype)
+    return float((loss * terms.weights).sum()), d_logits, {"ratio": ratio, "bound": bound, "logp": logp}
+
+
+def supervised_loss(logits: Array, tokens: Array, weights: Array) -> tuple[float, Array]:
+    """Cross entropy and its gradient to the logits; for the warm-up."""
+    log_probs = log_softmax(logits)
+    chosen = tokens[..., None]
+    loss = -float((np.take_along_axis(log_probs, chosen, -1)[..., 0] * weights).sum())
+    d_logits = np.exp(log_probs)
+    np.put_along_axis(d_logits, chosen, np.take_along_axis(d_logits, chosen, -1) - 1, -1)
+    return loss, (d_logits * weights[..., None]).astype(logits.dtype)
