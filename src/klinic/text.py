@@ -74,28 +74,39 @@ def _text(slug: str, lang: str) -> str:
 def common(lang: str) -> dict[str, str]:
     """Sentences that belong to no failure, by dotted key."""
     path = Path(__file__).parent / "lang" / f"{lang}.toml"
+    return dict(compiled(f"lang_{lang}", [path], lambda: _flat(path)))
 
-    def make() -> dict[str, str]:
-        import tomllib
 
-        flat: dict[str, str] = {}
+@cache
+def sentences(package: str, lang: str) -> dict[str, str]:
+    """Sentences of one package of klinic, by dotted key: ``<lang>.toml`` beside its modules."""
+    return _flat(Path(__file__).parent / package / f"{lang}.toml")
 
-        def walk(table: dict[str, Any], prefix: str) -> None:
-            for key, value in table.items():
-                if isinstance(value, dict):
-                    walk(value, f"{prefix}{key}.")
-                else:
-                    flat[f"{prefix}{key}"] = value
 
-        walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
-        return flat
+def _flat(path: Path) -> dict[str, str]:
+    import tomllib
 
-    return dict(compiled(f"lang_{lang}", [path], make))
+    flat: dict[str, str] = {}
+
+    def walk(table: dict[str, Any], prefix: str) -> None:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                walk(value, f"{prefix}{key}.")
+            else:
+                flat[f"{prefix}{key}"] = value
+
+    walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    return flat
 
 
 def say(key: str, lang: str, **values: Any) -> str:
     """A common sentence, filled in."""
     return fill(common(lang)[key], values)
+
+
+def say_in(package: str, key: str, lang: str, **values: Any) -> str:
+    """A sentence of one package, filled in."""
+    return fill(sentences(package, lang)[key], values)
 
 
 def say_of(slug: str, key: str, lang: str, values: dict[str, Any]) -> str:

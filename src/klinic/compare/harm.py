@@ -1,0 +1,74 @@
+"""Did anything else break: every other curve that got clearly worse than in the control."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from klinic.compare.bearing import EITHER, WORSE
+from klinic.compare.effect import Effect, effect
+from klinic.curves.shape import FLAT_LEVEL
+from klinic.run import Run
+from klinic.vitals import ROLES
+
+# Over some 20 curves a larger z than the mover's is needed; sizes are those at which the seeds act: a factor
+# of two, a tenth of a share.
+BROKE_Z = 4.0
+FACTOR = float(np.log(2.0))
+SHARE = 0.10
+# Below these a curve is healthy whatever its factor (seed 003: kl to 0.05, clip fraction to 4 %).
+HARMLESS = {"kl": 0.05, "mismatch": 0.01, "clip_frac": 0.04, "trunc": 0.05}
+
+# What a treatment of this kind changes by definition: there old and new values do not mean the same.
+REDEFINED: dict[str, tuple[str, ...]] = {
+    "fix-reward": ("reward", "reward_std", "adv_std", "zero_std", "all_wrong", "value_loss"),
+    "change-data": (
+        "reward", "acc", "adv_std", "zero_std", "all_wrong", "len", "trunc", "entropy", "uniq",
+    ),
+}  # fmt: skip
+
+
+def broke(
+    old: Run,
+    controls: Sequence[Run],
+    news: Sequence[Run],
+    first: int,
+    last: int,
+    leave_out: Collection[str],
+) -> tuple[Effect, ...]:
+    """Curves that are clearly worse than the control's over these steps, worst first."""
+    found = []
+    for role, side in WORSE.items():
+        if role in leave_out:
+            continue
+        seen = effect(role, old, controls, news, first, last)
+        if seen is None or not _large(seen):
+            continue
+        if role == "kl" and seen.control < 0:  # a divergence below 0 can only get better
+            continue
+        harm = abs(seen.difference) if side == EITHER else side * seen.difference
+        if harm > 0 and abs(seen.z) >= BROKE_Z and seen.new > HARMLESS.get(role, -np.inf):
+            found.append(seen)
+    return tuple(sorted(found, key=lambda e: -abs(e.z)))
+
+
+def nonfinite(runs: Sequence[Run], first: int, last: int) -> dict[str, int]:
+    """Roles with a NaN or infinity in the window, and the first step of each."""
+    found: dict[str, int] = {}
+    for run in runs:
+        for name, curve in run.curves.items():
+            at = curve.nonfinite_steps
+            at = at[(at >= first) & (at <= last)]
+            if len(at):
+                found[name] = min(found.get(name, int(at[0])), int(at[0]))
+    return found
+
+
+def _large(seen: Effect) -> bool:
+    scale = ROLES[seen.metric].scale
+    if scale == "log":
+        return abs(seen.difference) >= FACTOR
+    if scale == "share":
+        return abs(seen.difference) >= SHARE
+    return abs(seen.difference) >= FLAT_LEVEL / 2 * seen.sigma

@@ -1,0 +1,1 @@
+"""Diagnose, go back, change one thing, try it beside a control, and write down every step."""
