@@ -15,13 +15,15 @@ from klinic.compare.settings import Changed, differences
 from klinic.diagnosis import Diagnosis
 from klinic.run import Run
 
+SPARSE = 0.5  # of the points of the longest curve: an evaluation every ten steps cannot say what came first
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two runs on their common steps.
 
     changed: settings with two values, None where a run states no configuration. partings: curves that part,
-    earliest first. together: metrics that do not. short: metrics with too few common points. unlike: roles
+    earliest first, and after them those of sparse curves. together: metrics that do not. short: metrics with too few common points. unlike: roles
     measured in two ways. same_until: last step up to which every curve is bitwise the same, None where none is.
     """
 
@@ -55,8 +57,10 @@ def compare(
     found, unlike = pairs(one, other)
     partings = [parting for pair in found if (parting := part(pair)) is not None]
     parted = {parting.metric for parting in partings}
+    longest = max((len(pair.steps) for pair in found), default=0)
+    sparse = {pair.name for pair in found if len(pair.steps) < SPARSE * longest}
     # A stable sort: of two that part at one step the vital curve leads.
-    partings.sort(key=lambda p: p.step)
+    partings.sort(key=lambda p: (p.metric in sparse, p.step))
     steps = np.unique(np.concatenate([pair.steps for pair in found])) if found else None
     return Comparison(
         judge(one),

@@ -20,6 +20,11 @@ def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
     """Indented JSON, in English unless a language was asked for."""
     bodies = [as_dict(diagnosis, lang) for diagnosis in diagnoses]
     document = bodies[0] if len(bodies) == 1 else {"schema_version": SCHEMA_VERSION, "runs": bodies}
+    return encoded(document)
+
+
+def encoded(document: dict[str, Any]) -> str:
+    """Indented JSON of plain data; a non-finite number becomes null."""
     return msgspec.json.format(msgspec.json.encode(_plain(document)), indent=1).decode() + "\n"
 
 
