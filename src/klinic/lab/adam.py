@@ -30,9 +30,7 @@ class Adam:
 
 def norm(gradient: Weights) -> float:
     """The global L2 norm."""
-    return float(
-        np.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in gradient.values()))
-    )
+    return float(np.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in gradient.values())))
 
 
 def clipped(gradient: Weights, limit: float) -> tuple[Weights, float]:
@@ -41,3 +39,12 @@ def clipped(gradient: Weights, limit: float) -> tuple[Weights, float]:
     if limit and size > limit:
         gradient = {name: g * (limit / size) for name, g in gradient.items()}
     return gradient, size
+
+
+def through_half_precision(gradient: Weights, scale: float) -> Weights:
+    """The gradient as float16 training with a fixed loss scale sees it: too large an entry becomes infinite."""
+    with np.errstate(over="ignore"):
+        return {
+            name: (g * scale).astype(np.float16).astype(g.dtype) / scale
+            for name, g in gradient.items()
+        }

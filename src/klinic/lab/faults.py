@@ -63,7 +63,13 @@ FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
         _fault("healthy", None, "GRPO, nothing switched", "GRPO，未做任何改动"),
-        _fault("healthy-ppo", None, "PPO with a critic, nothing switched", "带 critic 的 PPO，未做任何改动", healthy=PPO),
+        _fault(
+            "healthy-ppo",
+            None,
+            "PPO with a critic, nothing switched",
+            "带 critic 的 PPO，未做任何改动",
+            healthy=PPO,
+        ),
         _fault(
             "entropy-collapse",
             "entropy-collapse",
@@ -104,10 +110,10 @@ FAULTS: dict[str, Fault] = {
         _fault(
             "reward-hacking-echo",
             "reward-hacking",
-            "a keyword score pays for repeating the question",
-            "关键词得分：复述题目就给分",
+            "a keyword score takes the verifier's place: it pays for repeating the question",
+            "用关键词得分代替验证器：复述题目就给分",
             echo_weight=Strengths(2.0, 3.0, 5.0),
-            correct_weight=0.25,
+            correct_weight=0.0,
             beta=0.0,
             lr=1.5e-3,
         ),
@@ -122,10 +128,10 @@ FAULTS: dict[str, Fault] = {
         _fault(
             "reward-hacking-judge",
             "reward-hacking",
-            "a judge who likes three filler words sets most of the reward",
-            "判分器偏爱三个口头词，并主导奖励",
+            "a judge who likes three filler words takes the verifier's place",
+            "用偏爱三个口头词的判分器代替验证器",
             judge_weight=Strengths(2.0, 3.0, 5.0),
-            correct_weight=0.25,
+            correct_weight=0.0,
             beta=0.0,
             lr=1.5e-3,
         ),
@@ -153,7 +159,7 @@ FAULTS: dict[str, Fault] = {
             "length-collapse",
             "the length penalty outweighs a right answer",
             "长度惩罚压过答对的收益",
-            length_weight=Strengths(-20.0, -30.0, -50.0),
+            length_weight=Strengths(-60.0, -120.0, -240.0),
             beta=0.0,
         ),
         _fault(
@@ -191,7 +197,7 @@ FAULTS: dict[str, Fault] = {
             "train-inference-mismatch",
             "the sampler runs on weights rounded to a few bits",
             "采样侧使用低比特取整后的权重",
-            rollout_bits=Strengths(3, 2, 1),
+            rollout_bits=Strengths(2, 1, 1),
             old_logprobs="recompute",
         ),
         _fault(
@@ -242,7 +248,13 @@ FAULTS: dict[str, Fault] = {
             max_grad_norm=0.0,
             beta=0.0,
         ),
-        _fault("small-batch", None, "one prompt a step: noise, nothing broken", "每步一道题：只有噪声", prompts=1),
+        _fault(
+            "small-batch",
+            None,
+            "one prompt a step: noise, nothing broken",
+            "每步一道题：只有噪声",
+            prompts=1,
+        ),
         _fault(
             "value-blowup",
             "value-blowup",
@@ -288,10 +300,9 @@ FAULTS: dict[str, Fault] = {
         _fault(
             "nan",
             "nan",
-            "the entropy term is computed as p * log(p) in half precision",
-            "熵项以半精度的 p * log(p) 计算",
-            entropy_coef=Strengths(1e-3, 1e-3, 1e-2),
-            half_precision_entropy=True,
+            "gradients in float16 under a fixed loss scale, without a check for overflow",
+            "梯度用 float16 且损失缩放固定，溢出不检查",
+            loss_scale=Strengths(7e5, 8e5, 1e6),
         ),
     )
 }

@@ -58,16 +58,6 @@ def entropy(log_probs: Array) -> tuple[Array, Array]:
     return size, -probs * (log_probs + size[..., None])
 
 
-def entropy_in_half_precision(log_probs: Array) -> tuple[Array, Array]:
-    """The same, written as p * log(p) in float16: a probability that underflows to 0 makes it NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        probs = np.exp(log_probs).astype(np.float16)
-        terms = probs * np.log(probs)
-        size = -terms.astype(np.float32).sum(-1)
-        slope = -(terms.astype(np.float32) + probs * size[..., None])
-    return size, slope
-
-
 def value_loss(values: Array, returns: Array, weights: Array) -> tuple[float, Array]:
     """Half the weighted squared error, and its derivative to the values."""
     error = values - returns
@@ -94,7 +84,6 @@ class Knobs:
     clip_high: float = 0.2
     beta: float = 0.0
     entropy_coef: float = 0.0
-    half_precision_entropy: bool = False
 
 
 def policy_loss(logits: Array, terms: Terms, knobs: Knobs) -> tuple[float, Array, dict[str, Any]]:
@@ -113,12 +102,15 @@ def policy_loss(logits: Array, terms: Terms, knobs: Knobs) -> tuple[float, Array
     d_logits = -np.exp(log_probs) * pull
     np.put_along_axis(d_logits, chosen, np.take_along_axis(d_logits, chosen, -1) + pull, -1)
     if knobs.entropy_coef:
-        measure = entropy_in_half_precision if knobs.half_precision_entropy else entropy
-        size, d_size = measure(log_probs)
+        size, d_size = entropy(log_probs)
         loss = loss - knobs.entropy_coef * size
         d_logits = d_logits - knobs.entropy_coef * terms.weights[..., None] * d_size
     d_logits = (d_logits / knobs.temperature).astype(logits.dtype)
-    return float((loss * terms.weights).sum()), d_logits, {"ratio": ratio, "bound": bound, "logp": logp}
+    return (
+        float((loss * terms.weights).sum()),
+        d_logits,
+        {"ratio": ratio, "bound": bound, "logp": logp},
+    )
 
 
 def supervised_loss(logits: Array, tokens: Array, weights: Array) -> tuple[float, Array]:

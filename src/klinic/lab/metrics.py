@@ -23,7 +23,9 @@ def _correlation(a: Array, b: Array) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if a.std() > 1e-9 and b.std() > 1e-9 else 0.0
 
 
-def of_rewards(scores: Sequence[Score], rewards: Array, lengths: Array, group: int) -> dict[str, Any]:
+def of_rewards(
+    scores: Sequence[Score], rewards: Array, lengths: Array, group: int
+) -> dict[str, Any]:
     """Reward, its parts and its spread within groups; accuracy by the strict verifier. rewards (B,)."""
     right = np.array([s.right for s in scores])
     by_group = rewards.reshape(-1, group)
@@ -55,7 +57,9 @@ def of_rewards(scores: Sequence[Score], rewards: Array, lengths: Array, group: i
     }
 
 
-def of_samples(tokens: Array, mask: Array, ended: Array, entropy: Array, group: int) -> dict[str, Any]:
+def of_samples(
+    tokens: Array, mask: Array, ended: Array, entropy: Array, group: int
+) -> dict[str, Any]:
     """Lengths, truncation, uniqueness and the sampler's entropy. All (B, T), ended (B,)."""
     lengths = mask.sum(1)
     part = np.minimum(
@@ -104,7 +108,9 @@ def of_updates(updates: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "ratio_mean": float(ratio.mean()),
         "ratio_geo": float(np.exp(np.log(ratio).mean())),
-        **_quantiles("ratio", ratio, {"p01": 0.01, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99}),
+        **_quantiles(
+            "ratio", ratio, {"p01": 0.01, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+        ),
         "ratio_min": float(ratio.min()),
         "ratio_max": float(ratio.max()),
         **{
@@ -116,7 +122,9 @@ def of_updates(updates: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def of_critic(values: Array, returns: Array, mask: Array, losses: Sequence[float]) -> dict[str, Any]:
+def of_critic(
+    values: Array, returns: Array, mask: Array, losses: Sequence[float]
+) -> dict[str, Any]:
     """The critic's loss and how much of the returns it explains. values, returns, mask (B, T)."""
     v, r = values[mask], returns[mask]
     return {

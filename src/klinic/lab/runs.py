@@ -1,10 +1,10 @@
 """A run on disk: configuration, metrics, samples, checkpoints and the label.
 
-    run_config.json   the settings it began with
-    metrics.jsonl     one row a step, flushed at once
-    rollouts.jsonl    the first two groups of every tenth step
-    label.json        what was injected and when; what became manifest and when
-    checkpoint-40/    the state before step 40: weights.npz, state.json
+run_config.json   the settings it began with
+metrics.jsonl     one row a step, flushed at once
+rollouts.jsonl    the first two groups of every tenth step
+label.json        what was injected and when; what became manifest and when
+checkpoint-40/    the state before step 40: weights.npz, state.json
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def _train(
     from threadpoolctl import threadpool_limits
 
     _make(out)
-    _write_json(out / "run_config.json", msgspec.structs.asdict(settings))
+    updates = settings.epochs * settings.minibatches
+    config = {**msgspec.structs.asdict(settings), "updates_per_batch": updates}
+    _write_json(out / "run_config.json", config)
     _write_json(out / "label.json", label)
     rows: list[dict[str, Any]] = []
     # One BLAS thread: with two the sums change from run to run, and small matrices are multiplied more slowly.
@@ -153,7 +155,9 @@ def _make(out: Path) -> None:
         if any(out.iterdir()):
             raise BadUsage("the folder is not empty", str(out), "name a new one with -o")
     except OSError as trouble:
-        raise BadUsage(f"cannot be made ({trouble.strerror})", str(out), "name a folder that may be written to") from None
+        raise BadUsage(
+            f"cannot be made ({trouble.strerror})", str(out), "name a folder that may be written to"
+        ) from None
 
 
 def _save(trainer: Trainer, out: Path, label: Mapping[str, Any]) -> None:
@@ -174,7 +178,9 @@ def _save(trainer: Trainer, out: Path, label: Mapping[str, Any]) -> None:
     os.replace(temporary, place)
 
 
-def _loaded(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Any], Settings, dict[str, Any], dict[str, Any]]:
+def _loaded(
+    checkpoint: Path,
+) -> tuple[dict[str, Any], dict[str, Any], Settings, dict[str, Any], dict[str, Any]]:
     try:
         document = json.loads((checkpoint / "state.json").read_text())
         with np.load(checkpoint / "weights.npz") as saved:
@@ -191,7 +197,9 @@ def _loaded(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Any], Settings,
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.write_text(
+        json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     os.replace(temporary, path)
 
 

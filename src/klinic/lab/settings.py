@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: float = 1.0
     # The update
     algorithm: Literal["grpo", "ppo"] = "grpo"
-    lr: float = 1e-3
+    lr: float = 7e-4
     lr_warmup: int = 8
     epochs: int = 1
     minibatches: int = 2
@@ -61,7 +61,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reference: int = -1  # the base model that serves as reference, -1: the own one
     stale_queue: int = 0  # rollouts of the base policy that a resume finds in its queue
     verifier_failure: float = 0.0  # share of answers at which the verifier raises (scored 0)
-    half_precision_entropy: bool = False
+    loss_scale: float = (
+        0.0  # gradients pass through float16 with this fixed scale; 0: they stay float32
+    )
     # What is kept
     eval_every: int = 10
     eval_prompts: int = 96
@@ -88,7 +90,7 @@ CODE = (
     "reference",
     "stale_queue",
     "verifier_failure",
-    "half_precision_entropy",
+    "loss_scale",
     "clipping",
     "baseline",
 )

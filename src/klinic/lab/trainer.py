@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from klinic.lab import advantages, losses, metrics, rewards, warmup
-from klinic.lab.adam import Adam, clipped
+from klinic.lab.adam import Adam, clipped, through_half_precision
 from klinic.lab.network import (
     Array,
     Samples,
@@ -83,7 +83,11 @@ class Trainer:
         scores = [
             rewards.score(row[kept].tolist(), problem, s, fails)
             for row, kept, problem, fails in zip(
-                samples.tokens, mask, problems, rng.random(len(problems)) < s.verifier_failure, strict=True
+                samples.tokens,
+                mask,
+                problems,
+                rng.random(len(problems)) < s.verifier_failure,
+                strict=True,
             )
         ]
         full = np.concatenate([prompts, samples.tokens], 1)
@@ -156,13 +160,21 @@ class Trainer:
     def evaluate(self) -> dict[str, float]:
         """Greedy accuracy on the fixed set: the main task, the mean of the others, and each."""
         prompts = np.array([p.tokens for p in self.evaluation])
-        found = sample(self.policy, prompts, np.random.default_rng(0), self.settings.max_new_tokens, greedy=True)
+        found = sample(
+            self.policy,
+            prompts,
+            np.random.default_rng(0),
+            self.settings.max_new_tokens,
+            greedy=True,
+        )
         right = [
             rewards.is_right(tokens[kept].tolist(), problem.answer)
             for tokens, kept, problem in zip(found.tokens, found.mask, self.evaluation, strict=True)
         ]
         by_task = {
-            task: float(np.mean([r for r, p in zip(right, self.evaluation, strict=True) if p.task == task]))
+            task: float(
+                np.mean([r for r, p in zip(right, self.evaluation, strict=True) if p.task == task])
+            )
             for task in TASKS
         }
         others = [share for task, share in by_task.items() if task != self.settings.task]
@@ -244,7 +256,9 @@ class Trainer:
             self.stale_left -= 1
             return self.base, 0
         if s.rollout_bits:
-            return {k: _rounded(w, s.rollout_bits) for k, w in self.sampler.items()}, self.sampler_version
+            return {
+                k: _rounded(w, s.rollout_bits) for k, w in self.sampler.items()
+            }, self.sampler_version
         return self.sampler, self.sampler_version
 
     def _reference(self) -> Weights:
@@ -273,11 +287,12 @@ class Trainer:
             weights = weights * 0
         terms = losses.Terms(full[:, PROMPT_LENGTH:].T, old.T, reference.T, advantage.T, weights)
         low, high = (s.clip_low, s.clip_high) if s.clipping else (UNCLIPPED, UNCLIPPED)
-        knobs = losses.Knobs(s.temperature, low, high, s.beta, s.entropy_coef, s.half_precision_entropy)
+        knobs = losses.Knobs(s.temperature, low, high, s.beta, s.entropy_coef)
         loss, d_logits, seen = losses.policy_loss(logits, terms, knobs)
-        gradient, size = clipped(
-            backward(self.policy, done, PROMPT_LENGTH - 1, d_logits), s.max_grad_norm
-        )
+        gradient = backward(self.policy, done, PROMPT_LENGTH - 1, d_logits)
+        if s.loss_scale:
+            gradient = through_half_precision(gradient, s.loss_scale)
+        gradient, size = clipped(gradient, s.max_grad_norm)
         self.optimizer.step(self.policy, gradient, self._lr())
         k = m.T > 0
         a = advantage.T[k]
@@ -288,7 +303,9 @@ class Trainer:
             "ratio": true,
             "ratio_outside": float(((true > 1 + s.clip_high) | (true < 1 - s.clip_low)).mean()),
             "ratio_trainer": float(seen["ratio"][k].mean()),
-            "clip_frac": float((((a > 0) & (true > 1 + s.clip_high)) | ((a < 0) & (true < 1 - s.clip_low))).mean()),
+            "clip_frac": float(
+                (((a > 0) & (true > 1 + s.clip_high)) | ((a < 0) & (true < 1 - s.clip_low))).mean()
+            ),
             "clip_frac_trainer": float(seen["bound"][k].mean()),
         }
 
@@ -322,4 +339,3 @@ def _cut(samples: Samples) -> Samples:
         samples.entropy[:, :length],
         samples.mask[:, :length],
     )
-

@@ -43,7 +43,9 @@ def load(index: int) -> Weights:
         return {name: saved[name] for name in saved.files}
 
 
-def warm_up(base: Base, steps: int = STEPS, told: Callable[[int, float], None] | None = None) -> Weights:
+def warm_up(
+    base: Base, steps: int = STEPS, told: Callable[[int, float], None] | None = None
+) -> Weights:
     """Train a base model from nothing. told: called with the step and its loss."""
     random = Random(base.seed)
     policy = new_policy(np.random.default_rng(base.seed), base.hidden)

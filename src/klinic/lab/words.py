@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-FILLERS = "so then well now next hmm okay let see thus add get gives wait right fine".split()
+FILLERS = [
+    "so",
+    "then",
+    "well",
+    "now",
+    "next",
+    "hmm",
+    "okay",
+    "let",
+    "see",
+    "thus",
+    "add",
+    "get",
+    "gives",
+    "wait",
+    "right",
+    "fine",
+]
 OPERATIONS = ["SUM", "MAX", "MIN", "ODD"]
 TOKENS = [
     "<pad>",
