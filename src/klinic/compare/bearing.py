@@ -64,20 +64,15 @@ def about_one(role: Role) -> bool:
     return role.steady and role.unit == "1"
 
 
-def mover(old: Diagnosis, metric: str | None = None, better: str | None = None) -> Mover | None:
-    """The first mover and its bad side; None where the old run has no failure and no metric is named.
-
-    better: "higher" or "lower", where the evidence does not say. Raises BadUsage for an unknown metric.
-    """
-    if metric is not None:
-        return _asked(old, metric, better)
+def movers(old: Diagnosis) -> list[Mover]:
+    """Curves that a change of the old run can be judged by, the first mover first; none where it has no failure."""
     if old.main is None:
-        return None
+        return []
     told = [e for e in old.main.evidence if e.says == "for"]
     moved = [m for e in sorted(told, key=_when) if (m := _by_movement(e)) is not None]
     stuck = [m for e in told if (m := _by_floor(e)) is not None]
     flat = [m for e in told if (m := _by_side(e)) is not None]
-    return next(iter([*moved, *stuck, *flat]), None)
+    return [*moved, *stuck, *flat]
 
 
 def _when(e: Evidence) -> float:
@@ -109,7 +104,7 @@ def _by_floor(e: Evidence) -> Mover | None:
 
 
 def _by_side(e: Evidence) -> Mover | None:
-    if e.after is None:
+    if e.after is None or e.word not in STILL:
         return None
     if e.metric == "kl" and e.after < 0:  # a divergence below 0 is the failure
         return Mover(e.metric, DOWN, "flat")
@@ -117,7 +112,11 @@ def _by_side(e: Evidence) -> Mover | None:
     return Mover(e.metric, side, "flat") if side != EITHER else None
 
 
-def _asked(old: Diagnosis, metric: str, better: str | None) -> Mover:
+def asked(old: Diagnosis, metric: str, better: str | None) -> Mover:
+    """The bad side of a curve the user names. better: "higher" or "lower", where the evidence does not say.
+
+    Raises BadUsage for an unknown metric, and for one that can be bad on both sides.
+    """
     names = [e.metric for f in old.findings for e in f.evidence]
     if metric not in ROLES and metric not in old.run.curves and metric not in names:
         raise BadUsage(

@@ -119,6 +119,28 @@ def effect(
     )
 
 
+def gone(metric: str, worse: int, run: Run, before: int) -> float:
+    """How much of its whole bad movement a curve had made before a step: 0 none, 1 all; 0 where it made none."""
+    role, name = role_for(metric), _common(metric, [run])
+    if name is None:
+        return 0.0
+    curve = run.curves[name]
+    finite = np.isfinite(curve.values)
+    steps, values = curve.steps[finite], curve.values[finite]
+    earlier = values[steps < before][-BASELINE:]
+    if len(values) < 3 * BASELINE or not len(earlier):
+        return 0.0
+    level = _level(role)
+    ends = [values[:BASELINE], earlier, values[-BASELINE:]]
+    floor = max(role.floor, NEAR_ZERO * max(float(median(v)) for v in ends))
+    if role.scale != "log" or min(float(v.min()) for v in ends) < 0:
+        first, here, last = (level(_scaled(role, v, None)) for v in ends)
+    else:
+        first, here, last = (level(_scaled(role, v, floor)) for v in ends)
+    whole = worse * (last - first)
+    return float(worse * (here - first) / whole) if whole > 0 else 0.0
+
+
 def _common(metric: str, runs: Sequence[Run]) -> str | None:
     """The canonical metric that plays the role in every run: never two definitions in one comparison."""
     names = players(metric, runs[0].curves) if metric not in runs[0].curves else [metric]

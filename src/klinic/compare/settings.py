@@ -87,7 +87,8 @@ def _leaves(run: Run) -> dict[str, Any]:
 
 def _others(a: Mapping[str, Any], b: Mapping[str, Any], run: Run) -> list[Changed]:
     """Settings that no knob of the trainer's table stands for, such as the reward's own code."""
-    known = {name for rule in tables()[run.trainer.name].knob.values() for name in rule.config}
+    rules = tables()[run.trainer.name].knob.values()
+    known = {name for rule in rules for name in (*rule.config, rule.flag.lstrip("-"))}
     return [
         Changed(None, key, a.get(key), b.get(key))
         for key in sorted({*a, *b})

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from klinic.compare.bearing import Mover, mover, role_for
+from klinic.compare.bearing import Mover, asked, movers, role_for
+from klinic.compare.choice import SURE_Z, clearest
 from klinic.compare.effect import Effect, effect
 from klinic.compare.harm import REDEFINED, broke, nonfinite
 from klinic.compare.pairs import pairs
@@ -21,10 +22,10 @@ from klinic.compare.two_runs import same_until
 from klinic.curves.shape import FLAT_LEVEL, FLAT_LOG, FLAT_SHARE
 from klinic.diagnosis import Diagnosis, Note
 from klinic.errors import BadUsage
+from klinic.failures import cards
 from klinic.run import Run
 
 STEPS = 20  # seeds: "run 20 smoke steps, then lengthen"
-SURE_Z = 3.0  # errors by which the first mover must differ from the control
 SHRUNK = 0.5  # of the control's bad movement that may be left (science.md: "changed sign or shrunk by half")
 AS_BEFORE = 0.75  # of the control's trend: a curve that jumped and then goes on like this was shifted, not cured
 AT_ONCE = 0.5  # of the whole difference that is there from the first steps: a shift
@@ -75,13 +76,14 @@ def smoke(
     better: str | None = None,
     kind: str | None = None,
     include_old: bool = False,
+    toward: Mover | None = None,
     **options: Any,
 ) -> Smoke:
     """Judge a change. news, controls: resamples of either arm; without controls the old run's own steps are it.
 
     start: first step after the checkpoint, else read off the new run. kind: the treatment's kind ("fix-reward",
     "change-data"), since some curves then change their meaning. include_old: count the old run as one more
-    resample of the control. Raises UnreadableInput, and BadUsage where there is nothing to judge by.
+    resample of the control. toward: the curve to judge by, where it was chosen before. Raises UnreadableInput, and BadUsage where there is nothing to judge by.
     """
     from klinic.diagnose import judge
     from klinic.read import read
@@ -96,14 +98,20 @@ def smoke(
     mode = "control" if unchanged else "old"
     if not unchanged or (include_old and before.run.last >= last):
         unchanged = [*unchanged, before.run]
-    toward = mover(before, metric, better)
+    toward = asked(before, metric, better) if metric is not None else toward
     if toward is None:
-        raise BadUsage(
-            f"no failure was found in {before.run.name}, so nothing says what should get better",
-            "klinic smoke",
-            "name the curve: --metric entropy --better higher",
-        )
+        candidates = movers(before)
+        if not candidates:
+            raise BadUsage(
+                f"no failure was found in {before.run.name}, so nothing says what should get better",
+                "klinic smoke",
+                "name the curve: --metric entropy --better higher",
+            )
+        chosen = clearest(candidates, before.run, unchanged, first, last)
+        toward = chosen or candidates[0]
     kind = kind or (before.first_action.kind if before.first_action else None)
+    if before.main is not None and cards()[before.main.failure].family == "reward":
+        kind = "fix-reward"  # whatever cures it, a verifier too, changes what the reward means
     result = Smoke(
         "inconclusive",
         "unsure",
