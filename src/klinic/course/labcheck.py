@@ -11,6 +11,7 @@ from klinic.course.scenes import Log
 from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage, did_you_mean
 
+SMOKE = 20  # steps of the short run
 EARLY, LATE = 12, 20  # steps around the injection that count as the onset; it takes a few to show
 NEAR = 12  # steps around the manifest step: obvious by then, but no longer the beginning
 VERDICTS = {
@@ -34,12 +35,9 @@ def onset(desk: Desk, log: Log, label: dict[str, Any], step: int) -> tuple[bool,
 def _around(log: Log, step: int) -> str:
     """The deciding curves before, around and after a step."""
     from klinic.text import figure
-    from klinic.vitals import ROLES
 
     told = []
     for role in log.tells:
-        if role not in ROLES or role not in log.keys:
-            continue
         start = _mean(log, role, 0, 15)
         here = _mean(log, role, step - 5, step + 5)
         end = _mean(log, role, log.steps[-1] - 15, log.steps[-1])
@@ -66,6 +64,8 @@ def checkpoint(desk: Desk, place: Path, label: dict[str, Any], step: int) -> tup
     best = max(c for c in have if c <= at)
     if step > at:
         return False, desk.say("lab.back.after", step=step, at=at)
+    if step + SMOKE <= at:  # the short run would end before the fault is met
+        return False, desk.say("lab.back.blind", step=step, best=best, steps=SMOKE)
     if step < best:
         return True, desk.say("lab.back.far", step=step, best=best)
     return True, desk.say("lab.back.right", step=step)

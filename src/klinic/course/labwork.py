@@ -21,7 +21,6 @@ from klinic.errors import BadUsage
 
 STAGES = ("plot", "answer", "onset", "back", "change", "smoke", "judge")
 STEPS = 140
-SMOKE = 20
 EVERY = 20  # steps between checkpoints
 ATS = (42, 62)  # just behind a checkpoint, so that 20 steps from there meet the fault
 SLOWEST = 60  # steps a fault may take to become manifest; a slower one leaves too little to read
@@ -41,6 +40,7 @@ KEYS = [
     "uniq",
     "mismatch_abs",
     "ratio_geo",
+    "ratio_outside",
     "eval_acc",
 ]
 
@@ -283,18 +283,18 @@ def smoke(desk: Desk, words: Sequence[str]) -> str:
     for name in ("control-2", "change-1", "change-2"):
         shutil.rmtree(place / name, ignore_errors=True)
         changed = name.startswith("change")
-        with waiting(desk.say("lab.smoking", name=name), SMOKE) as told:
+        with waiting(desk.say("lab.smoking", name=name), labcheck.SMOKE) as told:
             resume(
                 checkpoint,
                 place / name,
-                steps=SMOKE,
+                steps=labcheck.SMOKE,
                 changes=lab["changes"] if changed else {},
                 fix=lab["fix"] if changed else (),
                 reseed=1 if name.endswith("2") else None,
                 checkpoint_every=0,
                 progress=told,
             )
-    verdict, text = labcheck.verdict(desk, place, lab_diagnosis(desk), lab["checkpoint"], SMOKE)
+    verdict, text = labcheck.verdict(desk, place, lab_diagnosis(desk), lab["checkpoint"], labcheck.SMOKE)
     return _checked(desk, True, text, "judge", verdict=verdict)
 
 
@@ -306,7 +306,7 @@ def judge(desk: Desk, words: Sequence[str]) -> str:
     good = verdict == lab["verdict"]
     place = folder(desk)
     assert place is not None
-    text = labcheck.told(desk, place, lab_diagnosis(desk), lab["checkpoint"], SMOKE)
+    text = labcheck.told(desk, place, lab_diagnosis(desk), lab["checkpoint"], labcheck.SMOKE)
     text += "\n" + flowed(
         desk.say("lab.judged" if good else "lab.misjudged", said=verdict, truth=lab["verdict"])
     )

@@ -48,7 +48,9 @@ def spark(values: Sequence[float], key: str, width: int = SPARK) -> str:
     """A line of blocks; each is the median of its share of the steps."""
     if not values:
         return ""
-    n = min(width, len(values))
+    if len(values) < width:  # a sparse curve is drawn as wide as the others
+        values = [values[len(values) * i // width] for i in range(width)]
+    n = width
     bins = [sorted(values[len(values) * i // n : len(values) * (i + 1) // n]) for i in range(n)]
     levels = [b[len(b) // 2] for b in bins]
     low, high = min(levels), max(levels)
