@@ -68,6 +68,7 @@ class Wish:
     checkpoint: str | None = None
     from_start: bool = False
     dry: bool = False
+    anyway: bool = False
 
 
 def rescue(
@@ -86,7 +87,7 @@ def rescue(
     """
     wish = wish or Wish()
     found, folder = _diagnosed(path, out, options)
-    if found.main is None:
+    if found.main is None or (found.status != "failing" and not wish.anyway):
         return Outcome("healthy", found, None)
     commands = _commands(found, wish)
     made = plan(
