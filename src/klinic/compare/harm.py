@@ -71,4 +71,4 @@ def _large(seen: Effect) -> bool:
         return abs(seen.difference) >= FACTOR
     if scale == "share":
         return abs(seen.difference) >= SHARE
-    return abs(seen.difference) >= FLAT_LEVEL / 2 * seen.sigma
+    return abs(seen.difference) >= FLAT_LEVEL * seen.sigma

@@ -102,10 +102,10 @@ def _text(found: Outcome, lang: str, colour: bool) -> str:
     for a in found.attempts:
         lines += _tried(a, lang)
     if found.status in ("planned", "not-rescued"):
-        key = "untried" if found.status != "planned" else None
+        word = _say("rescue.outcome.untried", lang) if found.status != "planned" else None
         for t in made.treatments:
             if t.name not in tried:
-                lines += _line(t, key and _say(f"rescue.outcome.{key}", lang), lang)
+                lines += _line(t, word, lang)
     lines += ["", *(wrap(line, "  ", "    ") for line in _where(found, lang))]
     lines += [wrap(hint, "", "  ") for hint in _hints(found, lang)]
     return "\n".join(lines).rstrip() + "\n"
@@ -124,8 +124,8 @@ def _plan(found: Outcome, lang: str) -> list[str]:
             key = "back_planned"
         lines.append(_say(f"rescue.{key}", lang, name=point.name, step=point.step))
     metric = words.metric_title(made.toward.metric, lang) if made.toward else None
-    key = "steps_plain" if metric is None else "steps" if ran else "steps_planned"
-    said = _say(f"rescue.{key}", lang, steps=made.steps, metric=metric)
+    sort = "steps_plain" if metric is None else "steps" if ran else "steps_planned"
+    said = _say(f"rescue.{sort}", lang, steps=made.steps, metric=metric)
     if made.steps > made.asked and made.shows:
         said += ("" if lang == "zh" else " ") + _say("rescue.shows_late", lang, asked=made.asked)
     lines.append(said)

@@ -158,6 +158,8 @@ def _treatments(found: Diagnosis, can_fix: bool) -> Iterator[Treatment]:
             how, text = "inspect", action.kind
         number += how in ("set", "fix")
         name = f"{number}-{action.knob}" if how in ("set", "fix") else action.knob
+        if how == "set":
+            name += "-" + re.sub(r"[^\w.+-]", "_", value_text(action.new))
         yield Treatment(name, how, action, text, fix)
 
 

@@ -115,6 +115,7 @@ def clear(root: Path) -> list[str]:
     halves = sorted(root.glob("*/*.part"))
     for half in halves:
         _remove(half)
+        half.with_suffix(".log").unlink(missing_ok=True)
     return [str(half.relative_to(root)) for half in halves]
 
 
