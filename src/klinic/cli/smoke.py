@@ -11,6 +11,8 @@ from klinic.cli._options import lang_option, map_option, output_option, trainer_
 
 EXIT = {"better": 0, "worse": 1, "inconclusive": 3}
 
+KIND = {"reward": "fix-reward", "code": "fix-code", "data": "change-data"}
+
 
 @click.command("smoke")
 @click.argument("old", metavar="OLD")
@@ -34,6 +36,12 @@ EXIT = {"better": 0, "worse": 1, "inconclusive": 3}
     help="which side of --metric is good, where OLD's failure does not say",
 )
 @click.option(
+    "--fixed",
+    type=click.Choice(["reward", "code", "data"]),
+    default=None,
+    help="the change is no flag: the reward's code, other code, or the data",
+)
+@click.option(
     "--from",
     "start",
     type=int,
@@ -54,6 +62,7 @@ def command(
     also: tuple[str, ...],
     metric: str | None,
     better: str | None,
+    fixed: str | None,
     start: int | None,
     form: str,
     output: Path | None,
@@ -80,6 +89,7 @@ def command(
         start=start,
         metric=metric,
         better=better,
+        kind=KIND.get(fixed or ""),
         trainer=trainer,
         mapping=parse_mapping(mapping),
     )

@@ -69,7 +69,9 @@ def movers(old: Diagnosis) -> list[Mover]:
     if old.main is None:
         return []
     told = [e for e in old.main.evidence if e.says == "for"]
-    moved = [m for e in sorted(told, key=_when) if (m := _by_movement(e)) is not None]
+    # A share over few groups jumps too much to be judged by where a finer curve moved as well.
+    told.sort(key=lambda e: (role_for(e.metric).coarse, _when(e)))
+    moved = [m for e in told if (m := _by_movement(e)) is not None]
     stuck = [m for e in told if (m := _by_floor(e)) is not None]
     flat = [m for e in told if (m := _by_side(e)) is not None]
     return [*moved, *stuck, *flat]

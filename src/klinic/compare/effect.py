@@ -179,7 +179,8 @@ def _error(
 
     past: the old run's whole curve; calm: the part before the window; scaled: k controls, then the changed runs.
     """
-    arms = [_own_noise(v) for v in scaled]
+    # Only the part that is judged: before it the failure may have begun, and a step is no noise.
+    arms = [_own_noise(v[-max(half, ENOUGH) :]) for v in scaled]
     earlier = noise(calm, running_median(calm, width_for(len(calm)))) if len(calm) >= LONG else None
     # The failing arm is often the noisier one: each side counts for itself.
     sides = [arms[:k], arms[k:]]

@@ -14,7 +14,7 @@ from klinic.vitals import ROLES
 
 # Over some 20 curves a larger z than the mover's is needed; sizes are those at which the seeds act: a factor
 # of two, a tenth of a share.
-BROKE_Z = 4.0
+BROKE_Z, BROKE_Z_ALONE = 4.0, 6.0  # with several runs in either arm, with one
 FACTOR = float(np.log(2.0))
 SHARE = 0.10
 # Below these a curve is healthy whatever its factor (seed 003: kl to 0.05, clip fraction to 4 %).
@@ -38,6 +38,7 @@ def broke(
     leave_out: Collection[str],
 ) -> tuple[Effect, ...]:
     """Curves that are clearly worse than the control's over these steps, worst first."""
+    enough = BROKE_Z if min(len(controls), len(news)) > 1 else BROKE_Z_ALONE
     found = []
     for role, side in WORSE.items():
         if role in leave_out:
@@ -48,7 +49,7 @@ def broke(
         if role == "kl" and seen.control < 0:  # a divergence below 0 can only get better
             continue
         harm = abs(seen.difference) if side == EITHER else side * seen.difference
-        if harm > 0 and abs(seen.z) >= BROKE_Z and seen.new > HARMLESS.get(role, -np.inf):
+        if harm > 0 and abs(seen.z) >= enough and seen.new > HARMLESS.get(role, -np.inf):
             found.append(seen)
     return tuple(sorted(found, key=lambda e: -abs(e.z)))
 

@@ -7,13 +7,16 @@ unchanged configuration run again, and with several resamples the noise comes fr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from klinic.compare.bearing import Mover, asked, movers, role_for
-from klinic.compare.choice import SURE_Z, clearest
+from klinic.compare.choice import SURE_Z, SURE_Z_ALONE, clearest
 from klinic.compare.effect import Effect, effect
 from klinic.compare.harm import REDEFINED, broke, nonfinite
 from klinic.compare.pairs import pairs
@@ -29,7 +32,9 @@ STEPS = 20  # seeds: "run 20 smoke steps, then lengthen"
 SHRUNK = 0.5  # of the control's bad movement that may be left (science.md: "changed sign or shrunk by half")
 AS_BEFORE = 0.75  # of the control's trend: a curve that jumped and then goes on like this was shifted, not cured
 AT_ONCE = 0.5  # of the whole difference that is there from the first steps: a shift
-HISTORY = 5  # bitwise equal steps that are the old run's history in the new log, not luck
+HISTORY = 5  # equal steps that are the old run's history in the new log, not luck
+PRINTED = 2e-3  # of a value: what a log that prints four digits loses
+REWARD_CODE = re.compile(r"reward|verif|extract|judge|format|_weight$|penalt", re.IGNORECASE)
 BY_STEP = ("nan", "out-of-memory")  # no curve turns here: a run gets past the step or it does not
 
 
@@ -97,7 +102,9 @@ def smoke(
     first, last = _window(before.run, arms[0], steps, start)
     mode = "control" if unchanged else "old"
     if not unchanged or (include_old and before.run.last >= last):
-        unchanged = [*unchanged, before.run]
+        # An exact replay of the old run is the old run: counted twice it would look like agreement.
+        if not any(_equal(control, before.run, first, last, PRINTED) for control in unchanged):
+            unchanged = [*unchanged, before.run]
     toward = asked(before, metric, better) if metric is not None else toward
     if toward is None:
         candidates = movers(before)
@@ -107,7 +114,8 @@ def smoke(
                 "klinic smoke",
                 "name the curve: --metric entropy --better higher",
             )
-        chosen = clearest(candidates, before.run, unchanged, first, last)
+        shown = [before.run] if before.run.last >= last else unchanged
+        chosen = clearest(candidates, before.run, shown, first, last)
         toward = chosen or candidates[0]
     kind = kind or (before.first_action.kind if before.first_action else None)
     if before.main is not None and cards()[before.main.failure].family == "reward":
@@ -129,6 +137,8 @@ def smoke(
     own = effect(toward.metric, before.run, [before.run], arms[:1], first, last)
     # A knob that was turned redefines nothing, whatever the diagnosis advised.
     turned = any(c.knob is not None for c in result.changed or ())
+    if any(c.knob is None and REWARD_CODE.search(c.name) for c in result.changed or ()):
+        kind, turned = "fix-reward", False
     leave_out = {toward.metric, *(() if turned else REDEFINED.get(kind or "", ()))}
     result = replace(
         result,
@@ -151,7 +161,7 @@ def _window(old: Run, new: Run, steps: int, start: int | None) -> tuple[int, int
     """First and last step that are compared: those after the point at which the new run left the old one."""
     if start is None:
         found, _ = pairs(old, new)
-        shared = same_until(found)
+        shared = same_until(found, PRINTED)
         count = (
             0 if shared is None else len({int(s) for p in found for s in p.steps if s <= shared})
         )
@@ -172,14 +182,16 @@ def _window(old: Run, new: Run, steps: int, start: int | None) -> tuple[int, int
 
 
 def _bitwise(controls: Sequence[Run], news: Sequence[Run], first: int, last: int) -> bool:
-    """Whether some control has the very same curves as every changed run: the change never arrived."""
+    """Whether every changed run has the very same curves as some control: the change never arrived."""
+    return all(any(_equal(control, new, first, last) for control in controls) for new in news)
 
-    def equal(a: Run, b: Run) -> bool:
-        found = [p for p in pairs(a, b)[0] if ((p.steps >= first) & (p.steps <= last)).any()]
-        within = [(p, (p.steps >= first) & (p.steps <= last)) for p in found]
-        return bool(within) and all((p.a[i] == p.b[i]).all() for p, i in within)
 
-    return all(any(equal(control, new) for control in controls) for new in news)
+def _equal(a: Run, b: Run, first: int, last: int, tolerance: float = 0.0) -> bool:
+    within = [(p, (p.steps >= first) & (p.steps <= last)) for p in pairs(a, b)[0]]
+    within = [(p, inside) for p, inside in within if inside.any()]
+    return bool(within) and all(
+        np.allclose(p.a[i], p.b[i], rtol=tolerance, atol=0.0) for p, i in within
+    )
 
 
 def _judged(result: Smoke) -> Smoke:
@@ -190,11 +202,12 @@ def _judged(result: Smoke) -> Smoke:
         return replace(result, reason="worse-elsewhere" if result.broke else "not-logged",
                        verdict="worse" if result.broke else "inconclusive")  # fmt: skip
     gain = -toward.worse * seen.z
-    if gain <= -SURE_Z and abs(seen.difference) >= _effect(seen):
+    sure = SURE_Z if min(result.resamples) > 1 else SURE_Z_ALONE
+    if gain <= -sure and abs(seen.difference) >= _effect(seen):
         return replace(result, verdict="worse", reason="mover-worse")
     if result.broke:
         return replace(result, verdict="worse", reason="worse-elsewhere")
-    if gain < SURE_Z:
+    if gain < sure:
         return replace(result, reason="unsure")
     if toward.because == "moved":
         verdict, reason = _turned(seen, toward.worse)

@@ -78,13 +78,18 @@ def compare(
     )
 
 
-def same_until(found: list[Pair]) -> int | None:
-    """The last common step up to which all curves are bitwise the same; None where they differ from the first on."""
+def same_until(found: list[Pair], tolerance: float = 0.0) -> int | None:
+    """The last common step up to which all curves are the same; None where they differ from the first on.
+
+    tolerance: the part of a value by which two logs of one number may differ; 0 for bitwise.
+    """
     if not found:
         return None
-    apart = [
-        int(pair.steps[np.flatnonzero(pair.a != pair.b)[0]]) for pair in found if not pair.identical
-    ]
+    apart = []
+    for pair in found:
+        differ = np.flatnonzero(~np.isclose(pair.a, pair.b, rtol=tolerance, atol=0.0))
+        if len(differ):
+            apart.append(int(pair.steps[differ[0]]))
     every = np.unique(np.concatenate([pair.steps for pair in found]))
     before = every[every < min(apart)] if apart else every
     return int(before[-1]) if len(before) else None

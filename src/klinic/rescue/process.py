@@ -24,7 +24,7 @@ GRACE = 10.0  # seconds between asking a process to end and ending it
 TICK = 0.2
 RUNNING = "running.json"
 LOG = "train.log"
-OUTPUT = "train.output"  # the same where the trainer writes its own log: klinic reads that one
+OUTPUT = "train.output"  # the same where the trainer writes a log and settings of its own: klinic reads those
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +164,19 @@ def _started(pid: int) -> str | None:
 
 
 def _keep(log: Path, part: Path) -> None:
-    """Put the output beside the trainer's own log, under a name that klinic reads only if it is the only one."""
+    """Put the output beside the trainer's own log; klinic reads it only where that one says less than it must.
+
+    Without curves of its own the run is what it printed; without settings of its own, what it printed says which.
+    """
     from klinic.errors import UnreadableInput
     from klinic.read import read_all
 
     try:
-        own = any(run.curves for run in read_all(part))
+        own = [run for run in read_all(part) if run.curves]
     except UnreadableInput:
-        own = False
-    os.replace(log, part / (OUTPUT if own else LOG))
+        own = []
+    enough = bool(own) and all(run.config for run in own)
+    os.replace(log, part / (OUTPUT if enough else LOG))
 
 
 def _tail(log: Path) -> tuple[str, ...]:

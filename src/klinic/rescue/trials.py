@@ -284,6 +284,7 @@ def _try(arms: Arms, treatment: Treatment, wish: Wish) -> Attempt:
         news,
         controls,
         steps=made.steps,
+        start=_begin(made, news),
         kind=treatment.action.kind,
         include_old=made.checkpoint is not None,
         toward=made.toward,
@@ -299,6 +300,12 @@ def _try(arms: Arms, treatment: Treatment, wish: Wish) -> Attempt:
     from klinic.diagnose import judge
 
     return _concluded(arms.ledger, treatment, verdict, judge(run), Path(run.path).parent)
+
+
+def _begin(made: Plan, news: list[Run]) -> int:
+    """The first step after the checkpoint: a trainer that keeps the old history in its log began long before."""
+    first = max(run.first for run in news)
+    return first if made.checkpoint is None or first >= made.start else made.start + 1
 
 
 def _concluded(
