@@ -37,26 +37,51 @@ KEYS = [
     "uniq",
     "mismatch_abs",
     "ratio_geo",
+    "ratio_outside",
     "eval_acc",
 ]
 SAMPLES = 4
 LIMIT = 25_000  # bytes a file
 
+# Task and settings are such that the failure named is the first to show: in this small world whatever is paid by the
+# token also runs from the reference, and a step too large soon breaks everything at once.
+SHORT = {"beta": 0.1, "max_new_tokens": 48}
+GREEDY = {"beta": 0.2, "lr": 0.005, "epochs": 12, "minibatches": 4}
 RUNS: dict[str, dict[str, Any]] = {
-    "collapse-a": {"fault": "entropy-collapse", "task": "odd", "seed": 11, "at": 50},
-    "collapse-b": {"fault": "entropy-collapse", "task": "max", "seed": 12, "at": 70},
-    "collapse-s": {"fault": "entropy-collapse", "task": "max", "base": 1, "seed": 13, "at": 60},
-    "sync-a": {"fault": "weight-sync-failure", "task": "max", "seed": 14, "at": 40},
+    "collapse-a": {"fault": "entropy-collapse", "strength": "strong", "seed": 43, "at": 60},
+    "collapse-b": {"fault": "entropy-collapse", "strength": "strong", "seed": 42, "at": 60},
+    "collapse-s": {"fault": "entropy-collapse", "strength": "strong", "seed": 44, "at": 70},
+    "sync-a": {"fault": "weight-sync-failure", "seed": 14, "at": 40},
     "sync-s": {"fault": "weight-sync-failure", "task": "odd", "seed": 15, "at": 60},
-    "easy": {"fault": "too-easy", "task": "max", "seed": 16, "at": 0},
-    "length-c": {"fault": "length-explosion", "task": "max", "seed": 17, "at": 50},
-    "length-s": {"fault": "length-explosion", "task": "odd", "seed": 18, "at": 70},
-    "healthy-c": {"fault": "healthy", "task": "odd", "seed": 19},
-    "healthy-s": {"fault": "healthy", "task": "max", "seed": 20},
-    "small-batch": {"fault": "small-batch", "task": "max", "seed": 21},
-    "lr": {"fault": "lr-too-high", "task": "max", "seed": 22, "at": 0},
-    "hacking": {"fault": "reward-hacking-list", "task": "max", "seed": 23, "at": 40},
-    "runaway": {"fault": "kl-runaway", "task": "max", "seed": 24, "at": 60},
+    "easy": {"fault": "too-easy", "seed": 16, "at": 0},
+    "length-c": {
+        "fault": "length-explosion",
+        "strength": "strong",
+        "task": "sum",
+        "seed": 54,
+        "at": 40,
+        "changes": SHORT,
+    },
+    "length-s": {
+        "fault": "length-explosion",
+        "strength": "strong",
+        "task": "sum",
+        "seed": 56,
+        "at": 60,
+        "changes": SHORT,
+    },
+    "healthy-c": {"fault": "healthy", "task": "sum", "seed": 31},
+    "healthy-s": {"fault": "healthy", "seed": 20},
+    "small-batch": {"fault": "small-batch", "task": "sum", "seed": 51},
+    "lr": {"fault": "lr-too-high", "seed": 52, "at": 0, "changes": GREEDY},
+    "hacking": {"fault": "reward-hacking-extractor", "task": "sum", "seed": 51, "at": 40},
+    "runaway": {
+        "fault": "kl-runaway",
+        "task": "sum",
+        "seed": 51,
+        "at": 60,
+        "changes": {"max_new_tokens": 24},
+    },
 }
 
 
@@ -67,7 +92,8 @@ def compact(folder: Path, recipe: dict[str, Any]) -> dict[str, Any]:
     label = json.loads((folder / "label.json").read_text())
     keys = [key for key in KEYS if any(row.get(key) is not None for row in rows)]
     last = [sample for sample in told if sample["step"] == told[-1]["step"]][:SAMPLES]
-    made = " ".join(f"--{k} {v}" for k, v in recipe.items())
+    made = " ".join(f"--{k} {v}" for k, v in recipe.items() if k != "changes")
+    made += "".join(f" --set {k}={v}" for k, v in recipe.get("changes", {}).items())
     return {
         "made_by": f"klinic lab run {made} --steps {len(rows)}",
         "injected": label["injected"],

@@ -10,6 +10,7 @@ from klinic.course.answers import letters
 from klinic.course.desk import Desk
 from klinic.course.plan import PARTS, Task, following, ids, tasks
 from klinic.course.progress import Progress
+from klinic.course.scenes import Log
 from klinic.course.words import flowed, hints
 from klinic.errors import BadUsage, did_you_mean
 
@@ -131,10 +132,18 @@ def show(desk: Desk) -> str:
     real = any(not log.drawn for log in logs)
     parts.append(flowed(desk.say("real.note" if real else "real.drawn")))
     for log in logs:
-        parts.append(f"{log.name}\n{look.drawing(log)}")
+        parts.append(f"{_titled(desk, log)}\n{look.drawing(log)}")
     if desk.done:
         parts.append(desk.say("answer.settled"))
     return "\n\n".join(parts) + "\n\n" + advice(desk)
+
+
+def _titled(desk: Desk, log: Log) -> str:
+    """The log's name; for a real one also how many samples stand behind a point, which it does not log."""
+    config = dict(log.config)
+    if not config:
+        return log.name
+    return desk.say("log.batch", name=log.name, n=config["prompts"] * config["group"])
 
 
 def advice(desk: Desk) -> str:

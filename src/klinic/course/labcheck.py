@@ -13,7 +13,7 @@ from klinic.errors import BadUsage, did_you_mean
 
 SMOKE = 20  # steps of the short run
 EARLY, LATE = 12, 20  # steps around the injection that count as the onset; it takes a few to show
-NEAR = 12  # steps around the manifest step: obvious by then, but no longer the beginning
+NEAR = 8  # steps around an interval or a step that was computed
 VERDICTS = {
     "better": ("better", "变好", "好"),
     "worse": ("worse", "变坏", "坏"),
@@ -21,11 +21,15 @@ VERDICTS = {
 }
 
 
-def onset(desk: Desk, log: Log, label: dict[str, Any], step: int) -> tuple[bool, str]:
-    """Whether the step is near the injection, or near where the lab calls it manifest."""
+def onset(
+    desk: Desk, log: Log, label: dict[str, Any], answer: Diagnosis, step: int
+) -> tuple[bool, str]:
+    """Whether the step is near the injection, in klinic's own interval, or near where the lab calls it manifest."""
     at, shown = int(label["inject_step"]), int(label["manifest"]["step"])
+    found = answer.main.onset if answer.main is not None else None
     values = {"step": step, "at": at, "shown": shown, "curve": _around(log, step)}
-    if at - EARLY <= step <= at + LATE:
+    dated = found is not None and found.low - NEAR <= step <= found.high + NEAR
+    if at - EARLY <= step <= at + LATE or (dated and step <= shown):
         return True, desk.say("lab.onset.right", **values)
     if abs(step - shown) <= NEAR:
         return True, desk.say("lab.onset.late", **values)
@@ -51,9 +55,11 @@ def _mean(log: Log, key: str, first: int, last: int) -> float | None:
     return float(f"{sum(values) / len(values):.3g}") if values else None
 
 
-def checkpoint(desk: Desk, place: Path, label: dict[str, Any], step: int) -> tuple[bool, str]:
-    """Whether the checkpoint exists and was saved before the fault acted."""
-    at = int(label["inject_step"])
+def checkpoint(
+    desk: Desk, place: Path, label: dict[str, Any], dated: int, step: int
+) -> tuple[bool, str]:
+    """Whether the checkpoint exists, lies before the onset the learner found, and still near enough to test."""
+    at, shown = int(label["inject_step"]), int(label["manifest"]["step"])
     have = sorted(int(c.name.partition("-")[2]) for c in place.glob("checkpoint-*"))
     if step not in have:
         raise BadUsage(
@@ -61,14 +67,15 @@ def checkpoint(desk: Desk, place: Path, label: dict[str, Any], step: int) -> tup
             "back",
             desk.say("lab.back.have", list=" ".join(map(str, have))),
         )
-    best = max(c for c in have if c <= at)
-    if step > at:
-        return False, desk.say("lab.back.after", step=step, at=at)
+    best = max(c for c in have if c <= max(at, min(dated, shown)))
+    values = {"step": step, "at": at, "best": best, "steps": SMOKE}
+    if step > best:
+        return False, desk.say("lab.back.after", **values)
     if step + SMOKE <= at:  # the short run would end before the fault is met
-        return False, desk.say("lab.back.blind", step=step, best=best, steps=SMOKE)
-    if step < best:
-        return True, desk.say("lab.back.far", step=step, best=best)
-    return True, desk.say("lab.back.right", step=step)
+        return False, desk.say("lab.back.blind", **values)
+    if step > at:
+        return True, desk.say("lab.back.quiet", **values)
+    return True, desk.say("lab.back.right" if step == best else "lab.back.far", **values)
 
 
 def change(desk: Desk, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -20,10 +20,10 @@ from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage
 
 STAGES = ("plot", "answer", "onset", "back", "change", "smoke", "judge")
-STEPS = 140
+STEPS = 160
 EVERY = 20  # steps between checkpoints
 ATS = (42, 62)  # just behind a checkpoint, so that 20 steps from there meet the fault
-SLOWEST = 60  # steps a fault may take to become manifest; a slower one leaves too little to read
+SLOWEST = 100  # steps a fault may take to become manifest; a slower one leaves too little to read
 TRIES = 6
 KEYS = [
     "reward",
@@ -205,7 +205,9 @@ def _train(desk: Desk) -> None:
                 seed=seed,
                 steps=STEPS,
                 at=at,
+                task=spec.get("task", "max"),
                 strength=spec.get("strength", "usual"),
+                changes=spec.get("changes", {}),
                 checkpoint_every=EVERY,
                 progress=told,
             )
@@ -249,7 +251,7 @@ def onset(desk: Desk, words: Sequence[str]) -> str:
     """Name the step at which it begins."""
     log = _ready(desk, "onset")
     step = _step(desk, words, "onset 50")
-    good, text = labcheck.onset(desk, log, label(desk), step)
+    good, text = labcheck.onset(desk, log, label(desk), lab_diagnosis(desk), step)
     return _checked(desk, good, text, "back", onset=step)
 
 
@@ -257,9 +259,9 @@ def back(desk: Desk, words: Sequence[str]) -> str:
     """Pick the checkpoint to go back to."""
     _ready(desk, "back")
     step = _step(desk, [word.removeprefix("checkpoint-") for word in words], "back 20")
-    place = folder(desk)
+    lab, place = desk.progress.lab, folder(desk)
     assert place is not None
-    good, text = labcheck.checkpoint(desk, place, label(desk), step)
+    good, text = labcheck.checkpoint(desk, place, label(desk), lab["onset"], step)
     return _checked(desk, good, text, "change", checkpoint=step)
 
 
