@@ -267,6 +267,18 @@ ROLES: dict[str, Role] = {
             steady=True,
         ),
         _role(
+            "staleness",
+            "staleness/versions_mean",
+            "versions",
+            "level",
+            (
+                "staleness",
+                "constant and small",
+                "grows with every step: the sync is broken; large: samples of an old policy",
+            ),
+            ("样本陈旧度", "恒定且小", "每步都增：同步断了；大：样本来自旧策略"),
+        ),
+        _role(
             "kl_k1",
             "kl_ref/k1/*",
             "nats/token",

@@ -126,7 +126,7 @@ def test_a_resume_replays_bit_for_bit(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_change_arrives_even_at_the_step_the_fault_is_switched(tmp_path: Path) -> None:
-    run(tmp_path / "old", "kl-runaway", seed=2, steps=8, at=4, checkpoint_every=4)
+    run(tmp_path / "old", "reward-hacking-echo", seed=2, steps=8, at=4, checkpoint_every=4)
     place = tmp_path / "old/checkpoint-4"
     resume(place, tmp_path / "control", steps=6)
     resume(place, tmp_path / "arm", steps=6, changes={"lr": 1e-4})
@@ -134,7 +134,7 @@ def test_a_change_arrives_even_at_the_step_the_fault_is_switched(tmp_path: Path)
     control, arm, fixed = (rows_of(tmp_path / name) for name in ("control", "arm", "fixed"))
     assert {row["lr"] for row in arm} != {row["lr"] for row in control}
     assert arm[-1]["lr"] < control[-1]["lr"] / 5
-    assert control[-1]["reward_surprise"] > 0 and "reward_surprise" not in fixed[-1]
+    assert control[-1]["reward_echo"] > 0 and fixed[-1]["reward_echo"] == 0
     config = json.loads((tmp_path / "arm/run_config.json").read_text())
     assert config["lr"] == 1e-4
 
@@ -174,9 +174,39 @@ def test_at_step_zero_the_trainer_is_on_policy() -> None:
 def test_everything_the_minimal_dashboard_asks_for_is_logged() -> None:
     grpo, _ = Trainer(Settings(), seed=1).train_step()
     ppo, _ = Trainer(Settings(algorithm="ppo"), seed=1).train_step()
-    asked = """reward acc entropy kl adv_std clip_frac ratio_mean len reward_correct reward_format reward_p10 reward_p90
-        ratio_p01 ratio_p99 ratio_geo ratio_outside kl_seq entropy_by_position len_p10 len_p90 trunc eos_rate grad_norm
-        frac_zero_std uniq mismatch_abs policy_version lag eval_acc eval_other verifier_err""".split()
+    asked = [
+        "reward",
+        "acc",
+        "entropy",
+        "kl",
+        "adv_std",
+        "clip_frac",
+        "ratio_mean",
+        "len",
+        "reward_correct",
+        "reward_format",
+        "reward_p10",
+        "reward_p90",
+        "ratio_p01",
+        "ratio_p99",
+        "ratio_geo",
+        "ratio_outside",
+        "kl_seq",
+        "entropy_by_position",
+        "len_p10",
+        "len_p90",
+        "trunc",
+        "eos_rate",
+        "grad_norm",
+        "frac_zero_std",
+        "uniq",
+        "mismatch_abs",
+        "policy_version",
+        "lag",
+        "eval_acc",
+        "eval_other",
+        "verifier_err",
+    ]
     assert not [name for name in asked if name not in grpo]
     assert {"value_loss", "explained_var"} <= set(ppo)
 
@@ -194,9 +224,9 @@ def test_a_broken_policy_is_logged_as_nan_and_the_run_goes_on(tmp_path: Path) ->
 
 
 def test_manifest_needs_the_test_to_hold_until_the_end() -> None:
-    row = {"kl": 0.01, "reward": 0.5}
-    late = [{**row, "step": i, "kl": 0.001 if i < 50 else 2.0} for i in range(100)]
-    spike = [{**row, "step": i, "kl": 2.0 if 50 <= i < 60 else 0.001} for i in range(100)]
+    good, bad = {"kl": 0.001, "acc": 0.5}, {"kl": 2.0, "acc": 0.3}
+    late = [{"step": i, **(good if i < 50 else bad)} for i in range(100)]
+    spike = [{"step": i, **(bad if 50 <= i < 60 else good)} for i in range(100)]
     assert manifest("kl-runaway", late)["step"] in range(48, 54)
     assert manifest("kl-runaway", spike) == {"shows": False, "step": None}
     assert manifest(None, late) == {"shows": None, "step": None}
@@ -277,5 +307,5 @@ def test_klinic_reads_it_as_the_lab(tmp_path: Path) -> None:
     found = read(tmp_path / "run")
     assert found.trainer.name == "lab"
     assert found.curves["kl_ref/k3/token_mean/response_only"].steps.tolist() == [0, 1, 2, 3]
-    assert found.setting("lr") == 1.2e-2 and found.setting("updates_per_batch") == 8
+    assert found.setting("lr") == 1.2e-2 and found.setting("updates_per_batch") == 12
     assert [c.step for c in found.checkpoints] == [0, 2, 4] and not found.checkpoints[0].missing

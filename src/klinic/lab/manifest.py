@@ -77,12 +77,13 @@ def _evaluated(s: Series, name: str) -> Array:
 
 TESTS: dict[str, Callable[[Series], Array]] = {
     "entropy-collapse": lambda s: _falls(s, "entropy", 0.25) & _falls(s, "uniq", 0.7),
+    "entropy-explosion": lambda s: _rises(s, "entropy", 1.3) & _acc_not_up(s),
     "reward-hacking": lambda s: (
         (s["reward"] > s.start("reward") + 0.25) & (s["acc"] < s.start("acc") + 0.05)
     ),
     "length-explosion": lambda s: _rises(s, "len", 1.8) & _acc_not_up(s),
     "length-collapse": lambda s: _falls(s, "len", 0.6) & (s["acc"] < s.start("acc") - 0.1),
-    "kl-runaway": lambda s: _rises(s, "kl", 20, 1.0),
+    "kl-runaway": lambda s: _rises(s, "kl", 5, 1.5) & (s["acc"] < s.start("acc") - 0.1),
     "weight-sync-failure": lambda s: (
         (s["lag"] > 0) & ((s["ratio_geo"] < 0.95) | (s["mismatch_abs"] > 0.1))
     ),
@@ -93,9 +94,7 @@ TESTS: dict[str, Callable[[Series], Array]] = {
     "no-learning": lambda s: (
         (s["kl"] < 1e-4) & (abs(_evaluated(s, "eval_acc") - _evaluated(s, "eval_acc")[0]) < 0.05)
     ),
-    "lr-too-high": lambda s: (
-        (s["clip_frac"] > 0.15) | (s["ratio_outside"] > 0.25) | (s["kl"] > 1.0)
-    ),
+    "lr-too-high": lambda s: (s["clip_frac"] > 0.1) | (s["ratio_outside"] > 0.25),
     "value-blowup": lambda s: _rises(s, "value_loss", 20),
     "reference-mismatch": lambda s: np.full(len(s.steps), s.raw("kl")[0] > 0.02),
     "resume-mismatch": lambda s: s["lag"] > 0,

@@ -1,0 +1,56 @@
+"""The samples come from weights many updates old."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+
+OLD = 4.0  # versions; one or two are what asynchronous trainers run with
+GEO_OFF, OUTSIDE, MISMATCH = 0.93, 0.10, 0.05  # the gauges' limits of weight-sync-failure
+GROWS = 0.5  # versions a step: a lag that grows like this has no end, the sync is broken
+
+
+@failure(
+    family="off-policy",
+    stage="implementation",
+    explains="kl-runaway lr-too-high reward-collapse no-learning plateau negative-kl entropy-explosion eval-regression "
+    "weight-sync-failure truncation-rise length-explosion",
+    treatments=(
+        Treatment("fix-code", "queue_age"),
+        set_knob("is_correction", to=True, restart="may"),
+        set_knob("lr", scale=0.5),
+    ),
+)
+def staleness(facts: Facts) -> Verdict:
+    """Need: samples at least four versions old, a steady age, and a gauge that moved. Veto: the age grows for ever."""
+    (lag,) = facts.need("staleness")
+    if facts.few or lag.after < OLD:
+        return ruled_out(seen(facts, "staleness", "against", "fresh"))
+    late = lag.values[len(lag.values) // 2 :]
+    steps = lag.steps[len(lag.steps) // 2 :]
+    if len(late) > 2 and (late[-1] - late[0]) >= GROWS * (steps[-1] - steps[0]):
+        return ruled_out(seen(facts, "staleness", "against", "grows"))
+    geo, outside, gap = (facts.shape(r) for r in ("ratio_geo", "ratio_outside", "mismatch"))
+    if geo is None and outside is None and gap is None:
+        facts.need("mismatch")
+    moved = [
+        seen(facts, role, "for", f"{role.replace('_', '-')}-off")
+        for role, off in (
+            ("mismatch", gap is not None and abs(gap.after) >= MISMATCH),
+            ("ratio_geo", geo is not None and geo.after < GEO_OFF),
+            ("ratio_outside", outside is not None and outside.after >= OUTSIDE),
+        )
+        if off
+    ]
+    if not moved:
+        return ruled_out(seen(facts, "staleness", "against", "harmless"))
+    success = facts.success
+    lost = success is not None and success.fell
+    return present(
+        "stop" if lost else "act",
+        lag.onset,
+        seen(facts, "staleness", "for", "old"),
+        *moved,
+        seen(facts, facts.success_role, "for", "acc-lost", success) if lost else None,
+        sure=len(moved) > 1,
+    )

@@ -1,0 +1,55 @@
+"""Trainer and sampler give the same tokens other probabilities, from the first step on: the engines differ."""
+
+from __future__ import annotations
+
+from klinic.facts import Facts
+from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
+
+# nats/token, absolute difference: 0.011 flat in a healthy run, critical from 0.1 (failure_modes.json, science.md 1.3);
+# between the two a run goes on, at a cost.
+CAUTION, ACT = 0.05, 0.10
+K3_CAUTION, K3_ACT = 0.01, 0.10  # the same as a k3 or k1 divergence (failure_modes.json)
+PROBABILITY_CAUTION, PROBABILITY_ACT = 0.03, 0.08  # the same as a difference of probabilities
+GROWTH = 4.0  # times its own level: then the weights part, not the engines
+LAGS = 1.0  # versions; samples this old explain a gap by their age
+
+
+@failure(
+    family="off-policy",
+    stage="implementation",
+    explains="kl-runaway reward-collapse nan negative-kl lr-too-high small-batch-noise",
+    treatments=(
+        set_knob("is_correction", to=True, restart="may"),
+        Treatment("fix-code", "same_numbers"),
+        Treatment("inspect", "logprobs"),
+    ),
+    restart="may",
+)
+def train_inference_mismatch(facts: Facts) -> Verdict:
+    """Need: a gap at the first steps that stays at its level. Veto: it began small, or the samples are old."""
+    (gap,) = facts.need("mismatch")
+    lag = facts.shape("staleness")
+    if lag is not None and lag.after >= LAGS:
+        return ruled_out(seen(facts, "staleness", "against", "samples-old"))
+    caution, act = _limits(facts)
+    level = min(abs(gap.before), abs(gap.after))
+    if level < caution or abs(gap.after) >= GROWTH * abs(gap.before):
+        return ruled_out(seen(facts, "mismatch", "against", "gap-small"))
+    outside = facts.shape("ratio_outside")
+    return present(
+        "act" if level >= act else "caution",
+        early(facts),
+        seen(facts, "mismatch", "for", "gap-from-start"),
+        seen(facts, "ratio_outside", "for", "outside")
+        if outside is not None and outside.after >= 0.05
+        else None,
+        sure=level >= act,
+    )
+
+
+def _limits(facts: Facts) -> tuple[float, float]:
+    metric = facts.metric("mismatch")
+    name = metric.name if metric is not None else ""
+    if "prob_diff" in name:
+        return PROBABILITY_CAUTION, PROBABILITY_ACT
+    return (CAUTION, ACT) if "abs" in name else (K3_CAUTION, K3_ACT)
