@@ -80,6 +80,7 @@ def test_every_sentence_is_used():
     code = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("*.py"))
     prefixes = (
         "title.",
+        "case.",
         "task.",
         "quiz.",
         "page.",
@@ -111,14 +112,19 @@ def test_every_sentence_is_used():
     for task in tasks(1):
         assert f"title.{task.id}" in content("en")
         if task.kind in ("pair", "scene"):
-            assert len(hints(f"task.{task.id}", "en")) == 3
+            assert task.kind == "scene" or len(hints(f"task.{task.id}.hints", "en")) == 3
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_first_hint_names_no_answer(lang):
-    for task in tasks(1):
-        told = hints(f"task.{task.id}", lang)[:1]
-        for name in task.logs:
+    keys = [
+        key for key in content(lang) if key.endswith("hints") and key.startswith(("task.", "case."))
+    ]
+    assert len(keys) == 4 + 4 + 6
+    for key in keys:
+        told = hints(key, lang)
+        assert len(told) == 3
+        for name in (key,):
             for slug in letters().values():
                 if slug != "healthy" and told:
                     assert (

@@ -8,6 +8,7 @@ from klinic.course.answers import slugs
 from klinic.course.desk import Desk
 from klinic.course.judge import agrees, contradiction, curve, diagnosed, right
 from klinic.course.scenes import Log
+from klinic.course.scenes import log as log_named
 from klinic.course.words import flowed, has
 from klinic.errors import BadUsage
 from klinic.render import _words as words_of
@@ -67,7 +68,7 @@ def _verdict(desk: Desk, log: Log, slug: str) -> str:
 def _minding(desk: Desk, log: Log, minded: Sequence[str]) -> tuple[str, bool]:
     """The second half of a healthy scene: the one curve to mind."""
     if not minded:
-        return desk.say(f"task.{desk.task.id}.mind"), False
+        return desk.say(desk.about("mind")), False
     if log.mind in minded:
         return "", True
     levels = curve(log, diagnosed(desk, log), desk.lang, (minded[0],))
@@ -100,20 +101,24 @@ def _retry(desk: Desk) -> str:
 def explanation(desk: Desk) -> str:
     """Why it is what it is, what decides in these very logs, and what one does."""
     logs = desk.logs()
-    names = {str(i): log.name for i, log in enumerate(logs, 1)}
+    # The texts call a pair's logs by their order in round one; round two shows some pairs the other way round.
+    drawn = [log_named(log.name, 1).answer for log in logs] if len(logs) > 1 else []
+    names = {
+        str(i): next((log.name for log in logs if right(log, slug)), "")
+        for i, slug in enumerate(drawn, 1)
+    }
     lines = []
     for log in logs:
         told = curve(log, diagnosed(desk, log), desk.lang)
         lines.append(
             flowed("- " + desk.say("judge.in_log", log=log.name, slug=log.answer, curve=told))
         )
-    key = f"task.{desk.task.id}"
-    why = "real" if desk.progress.turn == 2 and has(f"{key}.real", desk.lang) else "why"
+    why = "real" if desk.progress.turn == 2 and has(desk.about("real"), desk.lang) else "why"
     lines += [
         "",
-        flowed(desk.say(f"{key}.{why}", **names)),
+        flowed(desk.say(desk.about(why), **names)),
         "",
-        flowed(desk.say(f"{key}.act", **names)),
+        flowed(desk.say(desk.about("act"), **names)),
     ]
     return "\n".join(lines)
 

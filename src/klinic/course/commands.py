@@ -13,6 +13,7 @@ from klinic.course.progress import Progress
 from klinic.course.scenes import Log
 from klinic.course.words import flowed, hints
 from klinic.errors import BadUsage, did_you_mean
+from klinic.render._layout import wrap
 
 PAGES = 4
 
@@ -127,7 +128,7 @@ def show(desk: Desk) -> str:
         from klinic.course.quiz import question
 
         return head + "\n\n" + question(desk) + "\n\n" + advice(desk)
-    parts = [head, flowed(desk.say(f"task.{one.id}.ask"))]
+    parts = [head, flowed(desk.say(desk.about("ask")))]
     logs = desk.logs()
     real = any(not log.drawn for log in logs)
     parts.append(flowed(desk.say("real.note" if real else "real.drawn")))
@@ -183,7 +184,7 @@ def ls(desk: Desk, words: Sequence[str]) -> str:
         )
         lines.append(flowed("- " + text))
         if log.source and desk.done:
-            lines.append(flowed("  " + desk.say("real.made", by=log.source)))
+            lines.append(wrap(desk.say("real.made", by=log.source), "  ", "    "))
     return "\n".join(lines) + "\n\n" + desk.type(f"cat {logs[0].name}", "plot")
 
 
@@ -259,7 +260,8 @@ def hint(desk: Desk, words: Sequence[str]) -> str:
         from klinic.course.labwork import hint as lab_hint
 
         return lab_hint(desk)
-    known = hints(f"quiz.{one.number}" if one.kind == "quiz" else f"task.{one.id}", desk.lang)
+    known = hints(desk.about("real_hints"), desk.lang) if progress.turn == 2 else []
+    known = known or hints(desk.about("hints"), desk.lang)
     if not known:
         return desk.say("hint.none") + "\n" + advice(desk)
     n = min(progress.hints.get(progress.key(), 0) + 1, len(known))

@@ -64,6 +64,15 @@ class Desk:
             did_you_mean(wanted, known) or self.say("error.logs", logs=" ".join(known)),
         )
 
+    def about(self, part: str) -> str:
+        """The key of a text on the current exercise; scenes are told by what they are, pairs by their number."""
+        one = self.task
+        if one.kind == "quiz":
+            return f"quiz.{one.number}.{part}"
+        if one.kind == "scene":
+            return f"task.scene.{part}" if part == "ask" else f"case.{self.logs()[0].answer}.{part}"
+        return f"task.{one.id}.{part}"
+
     @property
     def answered(self) -> bool:
         """Whether the current exercise was answered at least once: the tool speaks only then."""

@@ -40,7 +40,7 @@ def has(key: str, lang: str) -> bool:
 
 def hints(key: str, lang: str) -> list[str]:
     """The graded hints of a task, the weakest first."""
-    return [str(hint) for hint in content(lang).get(f"{key}.hints", ())]
+    return [str(hint) for hint in content(lang).get(key, ())]
 
 
 def flowed(text: str) -> str:
