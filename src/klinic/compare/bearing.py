@@ -6,7 +6,7 @@ from the first step) a value stuck at its floor should leave it, and a flat curv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage, did_you_mean
@@ -68,13 +68,19 @@ def movers(old: Diagnosis) -> list[Mover]:
     """Curves that a change of the old run can be judged by, the first mover first; none where it has no failure."""
     if old.main is None:
         return []
-    told = [e for e in old.main.evidence if e.says == "for"]
+    told = [_named(e) for e in old.main.evidence if e.says == "for"]
     # A share over few groups jumps too much to be judged by where a finer curve moved as well.
     told.sort(key=lambda e: (role_for(e.metric).coarse, _when(e)))
     moved = [m for e in told if (m := _by_movement(e)) is not None]
     stuck = [m for e in told if (m := _by_floor(e)) is not None]
     flat = [m for e in told if (m := _by_side(e)) is not None]
-    return [*moved, *stuck, *flat]
+    return [*moved, *stuck, *flat] or [m for e in told if (m := _by_role(e)) is not None]
+
+
+def _named(e: Evidence) -> Evidence:
+    """Evidence of one evaluation under that curve's own name, so that the training acc does not stand in for it."""
+    task = e.values.get("task")
+    return replace(e, metric=f"eval/{task}/acc") if e.metric == "acc" and task else e
 
 
 def _when(e: Evidence) -> float:
@@ -90,6 +96,8 @@ def _by_movement(e: Evidence) -> Mover | None:
         return None
     if about_one(role_for(e.metric)):
         return Mover(e.metric, UP, "moved")
+    if e.metric == "kl" and e.after < 0:  # a divergence below 0 is the failure
+        return Mover(e.metric, DOWN, "moved")
     went = UP if e.after > e.before else DOWN
     # A reward that rises while acc falls is evidence, but less of it proves nothing.
     return Mover(e.metric, went, "moved") if _side(e.metric) in (EITHER, went) else None
@@ -112,6 +120,12 @@ def _by_side(e: Evidence) -> Mover | None:
         return Mover(e.metric, DOWN, "flat")
     side = _side(e.metric)
     return Mover(e.metric, side, "flat") if side != EITHER else None
+
+
+def _by_role(e: Evidence) -> Mover | None:
+    """For a curve that is too high from the first step on and moves a little the other way meanwhile."""
+    side = _side(e.metric)
+    return Mover(e.metric, side, "flat") if side == UP else None
 
 
 def asked(old: Diagnosis, metric: str, better: str | None) -> Mover:

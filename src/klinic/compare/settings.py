@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from klinic.configuration import configuration_beside
+from klinic.read import CHECKPOINT_LIKE
 from klinic.run import Run
 from klinic.trainers import tables
 
@@ -78,10 +79,16 @@ def same(one: Any, other: Any) -> bool:
         return str(one).lower() == str(other).lower()
 
 
+def home(run: Run) -> Path:
+    """The folder of a run; the log of some trainers lies in its newest checkpoint."""
+    place = Path(run.path).resolve().parent
+    return place.parent if CHECKPOINT_LIKE.match(place.name) else place
+
+
 def _leaves(run: Run) -> dict[str, Any]:
     if run.path == "-" or not run.sources:
         return {}
-    beside = configuration_beside(Path(run.path).resolve().parent)
+    beside = configuration_beside(home(run))
     return {key: value for key, (value, _) in beside.items() if not UNTOLD.search(key)}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from klinic import __version__
+from klinic.compare.settings import home
 from klinic.diagnosis import Diagnosis
 from klinic.render import _smoke
 from klinic.render import _words as words
@@ -207,7 +208,7 @@ def _hints(found: Outcome, lang: str) -> list[str]:
     values = {
         "failure": main.failure,
         "name": made.checkpoint.name if made.checkpoint else "-",
-        "run": _near(Path(found.diagnosis.run.path).parent),
+        "run": _near(home(found.diagnosis.run)),
     }
     lines = [_say(f"rescue.hint.{found.status}", lang, **values)]
     if found.status == "person" and any(t.fix for t in made.treatments):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from klinic.compare.settings import home
 from klinic.compare.smoke import Smoke, smoke
 from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage
@@ -299,7 +300,7 @@ def _try(arms: Arms, treatment: Treatment, wish: Wish) -> Attempt:
         return Attempt(treatment, "failed", verdict)
     from klinic.diagnose import judge
 
-    return _concluded(arms.ledger, treatment, verdict, judge(run), Path(run.path).parent)
+    return _concluded(arms.ledger, treatment, verdict, judge(run), home(run))
 
 
 def _begin(made: Plan, news: list[Run]) -> int:
