@@ -142,6 +142,7 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
         # outcome (no group differs, the reward is gone) is never a cause.
         under = (
             known[a.failure].stage in ("implementation", "reward")
+            or any(e.sentence == "reward-pays" for e in a.evidence)
             or known[b.failure].stage == "outcome"
         )
         return under or a.onset is None or b.onset is None or begin(a) <= begin(b) + slack

@@ -14,13 +14,14 @@ WINDOW = 0.15  # share of the run
 FROM = 0.01  # nats/token; KL starts at 0, so a quotient means something only above this
 FAR = 0.3  # nats/token that a surge must reach
 SWEPT = 30.0  # times its own early level, whatever the pace, where reward is lost and entropy risen
+SHARPENED = 0.4  # of the early entropy: a KL that rises while the policy sharpens is part of that (science.md D5)
 GONE = 3.0  # nats/token token mean: outside any healthy run seen (lab 3.1 to 6.8; healthy at most 0.2, TRL tiny 1.1)
 
 
 @failure(
     family="step size",
     stage="step",
-    explains="reward-collapse entropy-explosion entropy-collapse truncation-rise length-explosion eval-regression lr-too-high plateau",
+    explains="reward-collapse entropy-explosion entropy-collapse truncation-rise length-explosion eval-regression lr-too-high plateau nan",
     treatments=(
         set_knob("kl_coef", to=0.005),
         set_knob("lr", scale=0.5),
@@ -46,6 +47,9 @@ def kl_runaway(facts: Facts) -> Verdict:
         at is not None and kl.after >= FAR and (lost or hot or (stuck and kl.after >= 1))
     ):
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
+    cold = entropy is not None and entropy.fell and entropy.after <= SHARPENED * entropy.before
+    if cold and not lost:
+        return ruled_out(seen(facts, "entropy", "against", "sharpens"))
     return present(
         "stop" if lost or hot or gone else "act",
         kl.onset if at is None else _first(kl, at),

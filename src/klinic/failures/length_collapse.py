@@ -6,11 +6,13 @@ from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
 
 SHRUNK = 0.5  # of the own early length (failure_modes.json)
+RUINED = 0.5  # of the early share of right answers
 
 
 @failure(
     family="length",
     stage="reward",
+    explains="entropy-collapse zero-advantage too-hard kl-runaway eval-regression reward-hacking plateau reward-collapse",
     treatments=(
         Treatment("fix-reward", "length_penalty", restart="may"),
         set_knob("max_new_tokens", scale=2),
@@ -30,9 +32,12 @@ def length_collapse(facts: Facts) -> Verdict:
         )
     if not success.fell:
         return ruled_out(seen(facts, facts.success_role, "against", "concise", success))
+    reward = facts.shape("reward")
+    pays = reward is not None and facts.success_role == "acc" and reward.rose
     return present(
-        "act",
+        "stop" if success.after < RUINED * success.before else "act",
         length.onset,
         seen(facts, "len", "for", "length-down", share=share),
         seen(facts, facts.success_role, "for", "acc-lost", success),
+        seen(facts, "reward", "for", "reward-pays") if pays else None,
     )

@@ -13,7 +13,7 @@ GRADIENT = 4.0  # times the own early level
 @failure(
     family="step size",
     stage="step",
-    explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise no-learning zero-advantage eval-regression",
+    explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise no-learning zero-advantage eval-regression nan",
     treatments=(
         set_knob("lr", scale=0.5, restart="may"),
         set_knob("updates_per_batch", to=1, only_if="several-updates", restart="may"),

@@ -29,7 +29,8 @@ NEVER_COMPUTED = (
 @failure(
     family="implementation",
     stage="implementation",
-    explains="no-learning gradient-lost reward-collapse entropy-collapse zero-advantage too-hard",
+    explains="no-learning gradient-lost reward-collapse entropy-collapse zero-advantage too-hard length-explosion truncation-rise "
+    "length-collapse eval-regression reward-hacking kl-runaway lr-too-high entropy-explosion",
     treatments=(
         Treatment("inspect", "first_nonfinite"),
         set_knob("lr", scale=0.5),

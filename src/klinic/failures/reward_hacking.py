@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from klinic.curves.shape import Shape
 from klinic.curves.together import parting
 from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen
+from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
 
 LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
 FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_modes.json)
@@ -15,6 +18,9 @@ GROWN, CUT = (
     1.4,
     0.15,
 )  # growth and truncated share from which the length is judged first (failure_modes.json)
+SHRUNK = 0.5  # of the early length: then length-collapse says what the reward pays for
+PAID = 0.6  # share of the reward's rise that one part other than the right answer or the length must explain
+NO_LOOPHOLE = re.compile(r"correct|acc|answer|right|len|trunc|overlong|kl", re.IGNORECASE)
 ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 
 
@@ -46,8 +52,12 @@ def reward_hacking(facts: Facts) -> Verdict:
             )
         return ruled_out(seen(facts, "acc", "against", "too-sparse"))
     length, trunc = facts.shape("len"), facts.shape("trunc")
+    if length is not None and length.fell and length.after <= SHRUNK * length.before:
+        return ruled_out(seen(facts, "len", "against", "shrunk"))
+    part = _paid_part(facts)
     if (
-        length is not None
+        part is None
+        and length is not None
         and trunc is not None
         and length.after >= GROWN * length.before
         and trunc.after >= CUT
@@ -70,8 +80,30 @@ def reward_hacking(facts: Facts) -> Verdict:
         seen(
             facts, "acc", "for", "acc-down" if falls else "acc-flat", change=parted.follower_change
         ),
+        part,
         seen(facts, "entropy", "for", "entropy-normal")
         if (e := facts.shape("entropy")) is not None and not e.changed
         else None,
         sure=falls and parted.leader_z > 2 * LEADER_Z,
+    )
+
+
+def _paid_part(facts: Facts) -> Evidence | None:
+    """The reward part that rises in place of right answers, where parts are logged; the length is judged elsewhere."""
+    reward = facts.shape("reward")
+    if reward is None or reward.after <= reward.before:
+        return None
+    found: tuple[float, str, Shape] | None = None
+    for name, part in facts.named("reward_part/").items():
+        word = name.removeprefix("reward_part/")
+        if NO_LOOPHOLE.search(word):
+            continue
+        share = (part.after - part.before) / (reward.after - reward.before)
+        if share >= PAID and (found is None or share > found[0]):
+            found = (share, word, part)
+    if found is None:
+        return None
+    _, word, part = found
+    return Evidence(
+        "reward", "for", "part-rises", part.word, part.before, part.after, None, {"part": word}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
 
-WRONG = 0.03  # share of right answers (failure_modes.json)
+WRONG = 0.05  # share of right answers (0.03 in failure_modes.json; a lab run at 0.02 to 0.03 passed that in noise)
 GROUPS = 0.8  # share of zero-variance groups (failure_modes.json)
 
 
