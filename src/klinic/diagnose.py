@@ -17,6 +17,7 @@ from klinic.vitals import VITALS, role_of
 
 ENOUGH = 8  # logged points below which "healthy" is not a result
 THIN = 4  # vital curves below which "nothing is wrong" says little
+PUSHES = ("reward-pays", "part-rises", "bonus")  # sentences that name what drives a failure
 LATE = 0.08  # share of the run by which a consequence may seem to come before its cause
 LOW_GROUPS = (
     0.35,
@@ -135,17 +136,21 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
             else float("inf")
         )
 
+    def under(a: Finding) -> bool:
+        # A broken implementation, a reward that pays for something else and a known setting that pushes lie under
+        # whatever moved first.
+        return known[a.failure].stage in ("implementation", "reward") or any(
+            e.sentence in PUSHES for e in a.evidence
+        )
+
     def explains(a: Finding, b: Finding) -> bool:
         if b.failure not in known[a.failure].explains:
             return False
-        # A broken implementation or a reward that pays for something else lies under whatever moved first, and an
-        # outcome (no group differs, the reward is gone) is never a cause.
-        under = (
-            known[a.failure].stage in ("implementation", "reward")
-            or any(e.sentence == "reward-pays" for e in a.evidence)
-            or known[b.failure].stage == "outcome"
-        )
-        return under or a.onset is None or b.onset is None or begin(a) <= begin(b) + slack
+        if under(b) and not under(a) and a.failure in known[b.failure].explains:
+            return False
+        # An outcome (no group differs, the reward is gone) is never a cause.
+        deeper = under(a) or known[b.failure].stage == "outcome"
+        return deeper or a.onset is None or b.onset is None or begin(a) <= begin(b) + slack
 
     because: dict[str, str] = {}
     for b in present:
@@ -164,6 +169,8 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
         ]
         if causes:
             because[b.failure] = min(causes, key=lambda a: _rank(a, known, begin)).failure
+    if present and len(because) == len(present):  # a ring: the earliest is taken for the cause
+        del because[min(present, key=lambda f: _rank(f, known, begin)).failure]
     for slug in list(because):  # point at the root
         seen = {slug}
         while because[slug] in because and because[slug] not in seen:

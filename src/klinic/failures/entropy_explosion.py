@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from klinic.facts import Facts
-from klinic.failures import Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.failures import Evidence, Verdict, failure, present, ruled_out, seen, set_knob
 
 RISEN = 1.5  # of the own early level (failure_modes.json, rllm #116: 2.0 nats came with a loss of performance)
 FAR = 2.5  # of the own early level: act whatever else is logged
@@ -14,7 +14,7 @@ CAUTION_RISE = 0.25  # nats/token; a rise from a very low level to a low level i
 @failure(
     family="exploration",
     stage="step",
-    explains="reward-collapse truncation-rise length-explosion",
+    explains="reward-collapse truncation-rise length-explosion kl-runaway eval-regression zero-advantage",
     treatments=(
         set_knob("entropy_coef", to=0.0, only_if="bonus"),
         set_knob("clip_high", to=0.2, only_if="high-clip"),
@@ -33,6 +33,7 @@ def entropy_explosion(facts: Facts) -> Verdict:
     lost = (success is not None and success.fell) or (reward is not None and reward.fell)
     if gained and not lost:
         return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
+    bonus = facts.number("entropy_coef") or 0.0
     small = entropy.after - entropy.before < CAUTION_RISE
     severity = (
         "stop"
@@ -46,4 +47,5 @@ def entropy_explosion(facts: Facts) -> Verdict:
         entropy.onset,
         seen(facts, "entropy", "for", "entropy-up", share=share),
         seen(facts, "reward", "for", "nothing-gained") if reward is not None else None,
+        Evidence("entropy", "for", "bonus", values={"coef": bonus}) if bonus > 0 else None,
     )

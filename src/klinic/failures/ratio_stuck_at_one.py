@@ -9,6 +9,7 @@ from klinic.failures import Treatment, Verdict, early, failure, present, ruled_o
 
 EXACT = 1e-6  # a measured ratio never is exactly 1 after an update
 ROWS = 20  # rows in a row (failure_modes.json)
+STILL = 1e-4  # nats/token to the reference: a policy that does not move has a ratio of 1 (see no-learning)
 
 
 @failure(
@@ -25,6 +26,9 @@ def ratio_stuck_at_one(facts: Facts) -> Verdict:
         facts.need("ratio_mean", "clip_frac")
     if updates is None or updates <= 1:
         return ruled_out(seen(facts, "ratio_mean", "against", "one-update"))
+    kl = facts.shape("kl")
+    if kl is not None and kl.highest < STILL:
+        return ruled_out(seen(facts, "kl", "against", "policy-still"))
     stuck = ratio is not None and ratio.n >= ROWS and bool(np.all(np.abs(ratio.values - 1) < EXACT))
     unclipped = clip is not None and clip.n >= ROWS and bool(np.all(clip.values == 0))
     if (stuck and (clip is None or unclipped)) or (ratio is None and unclipped):

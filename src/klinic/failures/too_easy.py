@@ -75,9 +75,11 @@ def too_easy(facts: Facts) -> Verdict:
         return ruled_out(seen(facts, "entropy", "against", "entropy-gone"))
     # Groups that agreed from the start on a task that is nearly solved burn compute, but nothing broke.
     chronic = zero.before >= CHRONIC
+    # A critic compares with its own estimate: a group without variance still carries a gradient then.
+    critic = facts.shape("value_loss") is not None
     severity = (
         "caution"
-        if chronic or success.after >= SOLVED
+        if chronic or critic or success.after >= SOLVED
         else "stop"
         if zero.after >= STOP
         else "act"

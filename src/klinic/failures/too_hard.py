@@ -6,7 +6,7 @@ from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
 
 WRONG = 0.05  # share of right answers (0.03 in failure_modes.json; a lab run at 0.02 to 0.03 passed that in noise)
-GROUPS = 0.8  # share of zero-variance groups (failure_modes.json)
+GROUPS = 0.65  # share of zero-variance groups: what eight samples give at WRONG (0.95^8); failure_modes.json has 0.8
 
 
 @failure(

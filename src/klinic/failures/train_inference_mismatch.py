@@ -32,14 +32,17 @@ def train_inference_mismatch(facts: Facts) -> Verdict:
     if lag is not None and lag.after >= LAGS:
         return ruled_out(seen(facts, "staleness", "against", "samples-old"))
     caution, act = _limits(facts)
-    level = min(abs(gap.before), abs(gap.after))
-    if level < caution or abs(gap.after) >= GROWTH * abs(gap.before):
+    fresh = lag is not None and lag.highest < LAGS
+    grows = abs(gap.after) >= GROWTH * abs(gap.before)
+    # A gap that grows is one of the weights, unless the log says that they were always the newest.
+    level = abs(gap.after) if fresh else min(abs(gap.before), abs(gap.after))
+    if level < caution or (grows and not fresh):
         return ruled_out(seen(facts, "mismatch", "against", "gap-small"))
     outside = facts.shape("ratio_outside")
     return present(
         "act" if level >= act else "caution",
-        early(facts),
-        seen(facts, "mismatch", "for", "gap-from-start"),
+        gap.onset if grows else early(facts),
+        seen(facts, "mismatch", "for", "gap-appears" if grows else "gap-from-start"),
         seen(facts, "ratio_outside", "for", "outside")
         if outside is not None and outside.after >= 0.05
         else None,

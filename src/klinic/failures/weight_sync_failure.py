@@ -38,6 +38,9 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         for role, shape in gauges
         if not facts.few and (onset := _off(facts, role, shape)) is not None
     ]
+    lag = facts.shape("staleness")
+    if off and lag is not None and lag.highest < 1:
+        return ruled_out(seen(facts, "staleness", "against", "weights-current"))
     if not off:
         telling = [role for role, _ in gauges if role != "ratio_mean"]
         if not telling and not _sampler_ratio(facts):

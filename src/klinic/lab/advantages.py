@@ -12,10 +12,16 @@ SMALL = 1e-4  # keeps a group without variance at zero instead of dividing by it
 def group_advantages(rewards: Array, group: int, scaling: str, baseline: str) -> Array:
     """Each reward against its group. rewards (B,), groups side by side -> (B,).
 
-    baseline "none": nothing is subtracted, so winners and losers are both reinforced.
+    baseline "none": nothing is subtracted, so winners and losers are both reinforced; "best": the group's best is,
+    so that samples are only ever made less likely.
     """
     by_group = rewards.reshape(-1, group)
-    centred = by_group - by_group.mean(1, keepdims=True) if baseline == "mean" else by_group
+    if baseline == "mean":
+        centred = by_group - by_group.mean(1, keepdims=True)
+    elif baseline == "best":
+        centred = by_group - by_group.max(1, keepdims=True)
+    else:
+        centred = by_group
     if scaling == "group":
         centred = centred / (by_group.std(1, keepdims=True) + SMALL)
     result: Array = centred.reshape(-1)

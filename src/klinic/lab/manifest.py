@@ -94,7 +94,9 @@ TESTS: dict[str, Callable[[Series], Array]] = {
     "no-learning": lambda s: (
         (s["kl"] < 1e-4) & (abs(_evaluated(s, "eval_acc") - _evaluated(s, "eval_acc")[0]) < 0.05)
     ),
-    "lr-too-high": lambda s: (s["clip_frac"] > 0.1) | (s["ratio_outside"] > 0.25),
+    "lr-too-high": lambda s: (
+        (s["clip_frac"] > 0.1) | (s["ratio_outside"] > 0.25) | (s["acc"] < s.start("acc") - 0.1)
+    ),
     "value-blowup": lambda s: _rises(s, "value_loss", 20),
     "reference-mismatch": lambda s: np.full(len(s.steps), s.raw("kl")[0] > 0.02),
     "resume-mismatch": lambda s: s["lag"] > 0,
