@@ -48,6 +48,7 @@ ALSO = {
     "entropy-collapse": {"eval-regression"},
     "reward-hacking": {"length-explosion"},
     "lr-too-high": {"kl-runaway", "entropy-collapse"},
+    "no-learning": {"gradient-lost"},
     "kl-runaway": {"reward-hacking", "length-explosion"},
     "eval-regression": {"entropy-collapse", "too-easy"},
     "value-blowup": {"gradient-spike"},

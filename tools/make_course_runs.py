@@ -34,6 +34,8 @@ KEYS = [
     "trunc",
     "grad_norm",
     "frac_zero_std",
+    "frac_all_wrong",
+    "eos_rate",
     "uniq",
     "mismatch_abs",
     "ratio_geo",
@@ -46,7 +48,7 @@ LIMIT = 25_000  # bytes a file
 # Task and settings are such that the failure named is the first to show: in this small world whatever is paid by the
 # token also runs from the reference, and a step too large soon breaks everything at once.
 SHORT = {"beta": 0.1, "max_new_tokens": 48}
-GREEDY = {"beta": 0.2, "lr": 0.005, "epochs": 12, "minibatches": 4}
+GREEDY = {"beta": 0.2, "lr": 0.004, "epochs": 12, "minibatches": 4}
 RUNS: dict[str, dict[str, Any]] = {
     "collapse-a": {"fault": "entropy-collapse", "strength": "strong", "seed": 43, "at": 60},
     "collapse-b": {"fault": "entropy-collapse", "strength": "strong", "seed": 42, "at": 60},
@@ -75,13 +77,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "small-batch": {"fault": "small-batch", "task": "sum", "seed": 51},
     "lr": {"fault": "lr-too-high", "seed": 52, "at": 0, "changes": GREEDY},
     "hacking": {"fault": "reward-hacking-extractor", "task": "sum", "seed": 51, "at": 40},
-    "runaway": {
-        "fault": "kl-runaway",
-        "task": "sum",
-        "seed": 51,
-        "at": 60,
-        "changes": {"max_new_tokens": 24},
-    },
+    "runaway": {"fault": "kl-runaway", "seed": 53, "at": 60},
 }
 
 

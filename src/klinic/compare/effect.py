@@ -10,8 +10,8 @@ import numpy as np
 
 from klinic.compare.bearing import about_one, role_for
 from klinic.compare.pairs import NEAR_ZERO
-from klinic.compare.parting import BLOCKS, MEDIAN_SD, wander
-from klinic.curves.smooth import Array, noise, running_median, width_for
+from klinic.compare.parting import MEDIAN_SD
+from klinic.curves.smooth import MAD_TO_SD, Array, noise, running_median, width_for
 from klinic.median import median
 from klinic.run import Run
 from klinic.vitals import Role, players
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 6  # common points in the window below which nothing is said
 LONG = 20  # points of the old run from which its noise and its wandering can be told
+WALK_BLOCKS = 10  # blocks of the old run from which its wandering is told
 BASELINE = 8  # points before the window that say where both arms began
 # Degrees of freedom that the noise within the runs counts for beside the spread between resamples: two
 # resamples an arm have 2 of their own, and a spread told by 2 is off by a factor of 2 one time in four.
@@ -206,9 +207,18 @@ def _error(
 
 
 def _walk(values: Array, half: int) -> float:
-    """How far a curve wanders by itself over ``half`` points, told from blocks as long as there are points for."""
-    block = max(2, min(half, len(values) // BLOCKS))
-    return wander(values, block) * float(np.sqrt(half / block))
+    """How far a curve wanders by itself over ``half`` points, a steady trend left out.
+
+    Told from the second differences of blocks: a fall that goes on is the failure, not wandering.
+    """
+    block = max(2, min(half, len(values) // WALK_BLOCKS))
+    count = len(values) // block
+    if count < 4:
+        return 0.0
+    levels = median(values[: count * block].reshape(count, block), axis=1)
+    bends = np.diff(levels, 2)
+    spread = MAD_TO_SD * float(median(np.abs(bends - median(bends)))) / np.sqrt(2)
+    return float(spread * np.sqrt(half / block))
 
 
 def _own_noise(values: Array) -> tuple[float, float]:

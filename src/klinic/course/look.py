@@ -34,6 +34,10 @@ TABLE = [
     "grad_norm",
     "valid",
 ]
+HIDDEN = (
+    "frac_all_wrong",
+    "eos_rate",
+)  # by these the lab's table is recognised; they tell nothing more
 LEAST = 0.2  # of its own level: a curve that moves less is drawn as the flat line it is
 STEADY = {"ratio": 0.1, "ratio_mean": 0.1}  # around 1, as on the picture
 ROWS = 21  # rows of a table that still fit a terminal
@@ -68,6 +72,8 @@ def drawing(one: Log) -> str:
     """Every curve of the log: first value, sparkline, last value."""
     rows = []
     for key in one.keys:
+        if key in HIDDEN:
+            continue
         values = one.column(key)
         if values:
             rows.append(

@@ -6,6 +6,7 @@ from klinic.facts import Facts
 from klinic.failures import Evidence, Verdict, failure, present, ruled_out, seen, set_knob
 
 RISEN = 1.5  # of the own early level (failure_modes.json, rllm #116: 2.0 nats came with a loss of performance)
+PUSHED = 1.25  # the same where the loss is known to push entropy up (lab: 1.28 with nothing gained)
 FAR = 2.5  # of the own early level: act whatever else is logged
 HOT = 2.0  # nats/token; "ok as long as it is < 1", 2.0 came with a loss of performance (rllm #116)
 CAUTION_RISE = 0.25  # nats/token; a rise from a very low level to a low level is only worth minding
@@ -27,19 +28,19 @@ def entropy_explosion(facts: Facts) -> Verdict:
     (entropy,) = facts.need("entropy")
     share = entropy.after / max(entropy.before, 1e-9)
     reward, success = facts.shape("reward"), facts.success
-    if facts.few or not entropy.rose or share < RISEN:
+    bonus = facts.number("entropy_coef") or 0.0
+    if facts.few or not entropy.rose or share < (PUSHED if bonus > 0 else RISEN):
         return ruled_out(seen(facts, "entropy", "against", "entropy-normal", share=share))
     gained = (success is not None and success.rose) or (reward is not None and reward.rose)
     lost = (success is not None and success.fell) or (reward is not None and reward.fell)
     if gained and not lost:
         return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
-    bonus = facts.number("entropy_coef") or 0.0
     small = entropy.after - entropy.before < CAUTION_RISE
     severity = (
         "stop"
         if lost and share >= FAR
         else "act"
-        if (lost or (share >= FAR and entropy.after >= HOT)) and not small
+        if (lost or bonus > 0 or (share >= FAR and entropy.after >= HOT)) and not small
         else "caution"
     )
     return present(
