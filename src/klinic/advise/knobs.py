@@ -70,6 +70,8 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
         return (facts.number("updates_per_batch") or 1) > 1
     if need == "bonus":
         return (facts.number("entropy_coef") or 0) > 0
+    if need == "negative-bonus":
+        return (facts.number("entropy_coef") or 0) < 0
     if need == "high-clip":
         return (facts.number("clip_high") or 0) > 0.2
     if need == "truncates":

@@ -19,6 +19,7 @@ GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
     stage="step",
     explains="zero-advantage too-hard too-easy plateau reward-collapse no-learning length-collapse eval-regression truncation-rise kl-runaway small-batch-noise",
     treatments=(
+        set_knob("entropy_coef", to=0.0, only_if="negative-bonus"),
         set_knob("clip_high", to=0.28, only_if="clips"),
         set_knob("updates_per_batch", to=1, only_if="several-updates"),
         set_knob("temperature", add=0.1),

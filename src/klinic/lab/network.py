@@ -180,6 +180,7 @@ def sample(
         state, _ = cell(policy, state, prompts[:, t])
     tokens = np.full((batch, longest), PAD, np.int64)
     logp, entropy = np.zeros((2, batch, longest), np.float32)
+    mask = np.zeros((batch, longest), bool)
     alive = np.ones(batch, bool)
     rows = np.arange(batch)
     for t in range(longest):
@@ -193,6 +194,7 @@ def sample(
             choice = (tempered - np.log(-np.log(uniform + 1e-10) + 1e-10)).argmax(-1)
         # Broken weights give no distribution: like a real engine, the sampler then writes one and the same token.
         choice = np.where(np.isfinite(logits).all(-1), choice, ZERO)
+        mask[:, t] = alive
         tokens[alive, t] = choice[alive]
         logp[alive, t] = tempered[rows, choice][alive]
         entropy[alive, t] = -(np.exp(plain) * plain).sum(-1)[alive]
@@ -200,5 +202,4 @@ def sample(
         if not alive.any():
             break
         state, _ = cell(policy, state, np.where(alive, choice, PAD))
-    ended = np.cumsum(np.cumsum(tokens == EOS, 1), 1) <= 1
-    return Samples(tokens, logp, entropy, ended & (tokens != PAD))
+    return Samples(tokens, logp, entropy, mask)

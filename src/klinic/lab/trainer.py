@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Mapping
 from random import Random
@@ -63,7 +64,8 @@ class Trainer:
 
     def train_step(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """One step: what it logs, and its samples."""
-        with np.errstate(all="ignore"):  # a run may blow up; what it logs says so
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a run may blow up; its log says so
             return self._train_step()
 
     def _train_step(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
