@@ -48,6 +48,9 @@ def kl_runaway(facts: Facts) -> Verdict:
     ):
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
     cold = entropy is not None and entropy.fell and entropy.after <= SHARPENED * entropy.before
+    bonus = facts.number("entropy_coef") or 0.0
+    if hot and bonus > 0:
+        return ruled_out(seen(facts, "entropy", "against", "bonus-drives", coef=bonus))
     if cold and not lost:
         return ruled_out(seen(facts, "entropy", "against", "sharpens"))
     return present(
