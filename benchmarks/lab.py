@@ -2,8 +2,9 @@
 
     python benchmarks/lab.py FOLDER runs      make the runs (resumable; about half an hour on two cores)
     python benchmarks/lab.py FOLDER table     diagnose each: confusion table, false alarms, onset error
-    python benchmarks/lab.py FOLDER claims    the claims of the field guide, tried
-    python benchmarks/lab.py FOLDER rescue    the share rescued by the first action and by the second
+    python benchmarks/lab.py FOLDER keep OUT  a compact copy of some of the runs, for the tests
+
+lab_claims.py and lab_rescue.py beside this file go on from these runs.
 
 Every fault runs on two tasks and five seeds, three base models and three strengths among them; a second set has its
 fault thrown at step 60, for the onset. Rules were tuned on the runs of ``TUNED`` alone; all else is held out.
@@ -43,7 +44,9 @@ NOT_LATE = {
     "too-hard",
     "resume-mismatch",
 }
-# Names that a careful reader would accept beside the fault's own.
+# Names that a careful reader of the curves would accept beside the fault's own: the reward that pays for a length is
+# both, a step too large ends as either, a novelty bonus is a hole in the reward, a mask off the response loses the
+# gradient. The table prints the share with and without them.
 ALSO = {
     "entropy-collapse": {"eval-regression"},
     "reward-hacking": {"length-explosion"},
@@ -123,6 +126,7 @@ def make_all(folder: Path) -> None:
 def table(folder: Path) -> None:
     """Diagnose every run and print what was said of it."""
     from klinic.diagnose import diagnose
+    from klinic.lab.manifest import manifest
 
     said: dict[str, Counter[str]] = defaultdict(Counter)
     named: dict[str, list[bool]] = defaultdict(list)
@@ -144,7 +148,9 @@ def table(folder: Path) -> None:
         want = label["failure"]
         if want is None:
             if answer.status == "failing":
-                alarms.append((name_of(run), got))
+                rows = [json.loads(x) for x in (place / "metrics.jsonl").read_text().splitlines()]
+                forgot = manifest("eval-regression", rows)["shows"]
+                alarms.append((name_of(run), got, "other tasks fell by 0.1" if forgot else ""))
             else:
                 quiet += 1
             said[run["fault"]][got] += 1
@@ -155,7 +161,11 @@ def table(folder: Path) -> None:
         said[run["fault"]][got] += 1
         present = {f.failure for f in answer.findings if f.status in ("present", "consequence")}
         right = main is not None and main.failure in {want} | ALSO.get(want, set())
-        named["held out" if held_out else "tuned"].append(right)
+        part = "held out" if held_out else "tuned"
+        named[part].append(right)
+        named[f"{part}, by the fault's own name alone"].append(
+            main is not None and main.failure == want
+        )
         if not right:
             misses.append((name_of(run), got, sorted(present)))
         if (
@@ -197,6 +207,41 @@ def table(folder: Path) -> None:
             print("  missed", *miss)
 
 
+KEPT = [("max", 1), ("odd", 2), ("odd", 3)]  # task, seed: three base models, both tasks
+KEPT_KEYS = {
+    *("step", "reward", "acc", "entropy", "kl", "kl_k1", "adv_std", "clip_frac", "ratio_mean"),
+    *("ratio_geo", "ratio_outside", "ratio_trainer", "len", "len_wrong", "trunc", "grad_norm"),
+    *("loss", "lr", "frac_zero_std", "frac_all_right", "frac_all_wrong", "eos_rate", "uniq"),
+    *("mismatch_abs", "lag", "policy_version", "value_loss", "explained_var", "verifier_err"),
+    *("eval_acc", "eval_other", "eval_max", "eval_min", "eval_odd", "eval_sum"),
+    *("reward_correct", "reward_format", "reward_length", "reward_judge", "reward_echo"),
+    "reward_surprise",
+}
+
+
+def keep(folder: Path, out: Path) -> None:
+    """Copy the label, the settings and the curves that a diagnosis looks at, to four digits."""
+    for run in plan():
+        if (run["task"], run["seed"]) not in KEPT:
+            continue
+        source, place = folder / name_of(run), out / name_of(run).replace("/", "-")
+        place.mkdir(parents=True, exist_ok=True)
+        rows = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()]
+        with open(place / "metrics.jsonl", "w") as stream:
+            for row in rows:
+                short = {
+                    k: float(f"{row[k]:.4g}") if isinstance(row[k], float) else row[k]
+                    for k in row
+                    if k in KEPT_KEYS and row[k] is not None
+                }
+                stream.write(json.dumps(short, separators=(",", ":")) + "\n")
+        for name in ("label.json", "run_config.json"):
+            (place / name).write_text((source / name).read_text())
+
+
 if __name__ == "__main__":
     place, stage = Path(sys.argv[1]), sys.argv[2]
-    {"runs": make_all, "table": table}[stage](place)
+    if stage == "keep":
+        keep(place, Path(sys.argv[3]))
+    else:
+        {"runs": make_all, "table": table}[stage](place)

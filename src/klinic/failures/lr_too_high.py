@@ -8,6 +8,10 @@ from klinic.failures import Verdict, early, failure, present, ruled_out, seen, s
 CLIPPED = 0.20  # share of tokens (seed 000)
 RATIO_OFF = 0.05  # the mean ratio stays at 1 in this failure
 GRADIENT = 4.0  # times the own early level
+WARN = 0.10  # token-level clipping worth a warning (science.md D9)
+FAR = (
+    0.3  # nats/token that a healthy run does not reach while it learns nothing (kl-runaway's limit)
+)
 
 
 @failure(
@@ -27,18 +31,24 @@ def lr_too_high(facts: Facts) -> Verdict:
     ratio, gradient = facts.shape("ratio_mean"), facts.shape("grad_norm")
     if str(facts.setting("importance_level") or "token") in ("sequence", "sequence_token", "gspo"):
         return ruled_out(seen(facts, "clip_frac", "against", "sequence-level"))
-    if clip.after < CLIPPED:
+    success, kl = facts.success, facts.shape("kl")
+    stuck = success is not None and not success.rose
+    far = kl is not None and kl.after >= FAR
+    # Below the limit it counts only where the step shows elsewhere: nothing is learnt, and the policy is far away.
+    steady = min(clip.before, clip.after) >= WARN and stuck and far
+    if clip.after < CLIPPED and not steady:
         return ruled_out(seen(facts, "clip_frac", "against", "clip-low"))
     if ratio is not None and abs(ratio.after - 1) >= RATIO_OFF:
         return ruled_out(seen(facts, "ratio_mean", "against", "ratio-off"))
     strong = gradient is not None and (
         gradient.after >= GRADIENT * gradient.before or gradient.after > 3
     )
-    at = early(facts) if clip.before >= CLIPPED else clip.onset
+    at = early(facts) if steady or clip.before >= CLIPPED else clip.onset
     return present(
         "act",
         at,
         seen(facts, "clip_frac", "for", "clip-high"),
+        seen(facts, facts.success_role, "for", "stuck", success) if stuck and far else None,
         seen(facts, "grad_norm", "for", "gradient-high") if strong else None,
         seen(facts, "ratio_mean", "for", "ratio-one") if ratio is not None else None,
     )
