@@ -495,10 +495,20 @@ def test_the_procedure_from_end_to_end(trained):
     do(desk, hidden["cures"])
     do(desk, "smoke")
     truth = desk.progress.lab["verdict"]
-    assert truth == "better", "the plainest remedy helps against a control"
+    assert truth in (
+        "better",
+        "inconclusive",
+    )  # 20 steps may be too few, and the exercise then says so
     do(desk, "judge worse")
     assert desk.failed and labwork.stage(desk) == "judge"
-    assert str(at) in do(desk, "judge 变好") and desk.done
+    if truth == "inconclusive":
+        assert "smoke 40" in do(desk, "judge 看不出") and not desk.done
+        do(desk, "smoke 60")
+        assert desk.progress.lab["verdict"] == "better", (
+            "the remedy helps once the run is long enough"
+        )
+    spoken = {"better": "变好", "inconclusive": "inconclusive"}[truth]
+    assert str(at) in do(desk, f"judge {spoken}") and desk.done
     do(desk, "next")
 
 
