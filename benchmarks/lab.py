@@ -7,7 +7,8 @@
 lab_claims.py and lab_rescue.py beside this file go on from these runs.
 
 Every fault runs on two tasks and five seeds, three base models and three strengths among them; a second set has its
-fault thrown at step 60, for the onset. Rules were tuned on the runs of ``TUNED`` alone; all else is held out.
+fault thrown at step 60, for the onset. Rules were tuned on the runs of ``TUNED``; the others are held out from that,
+though their misses were read once and some rules changed after it; a third task with seeds of its own is fresh.
 Whether a failure is manifest is judged by the lab (klinic/lab/manifest.py), not by the diagnosis.
 """
 
@@ -32,6 +33,8 @@ BASE = {1: 0, 2: 1, 3: 2, 4: 0, 5: 1}
 STRENGTH = {1: "usual", 2: "usual", 3: "usual", 4: "mild", 5: "strong"}
 LATE_SEEDS, LATE_AT = (11, 12, 13), 60
 STEPS = 200
+# A third task and other seeds, made after the last change to a rule: nobody looked at these before the table was printed.
+FRESH_TASK, FRESH_SEEDS = "min", {21: 2, 22: 1}  # seed: base model
 TUNED = {("max", 1), ("max", 2)}  # task, seed
 # Present from the first step or at a step of their own: throwing them at 60 means nothing.
 NOT_LATE = {
@@ -71,6 +74,16 @@ def plan() -> Iterator[dict[str, Any]]:
                     "strength": STRENGTH[seed],
                     "at": None,
                 }
+        for seed, base in FRESH_SEEDS.items():
+            yield {
+                "fault": fault,
+                "task": FRESH_TASK,
+                "seed": seed,
+                "base": base,
+                "strength": "usual",
+                "at": None,
+            }
+        for task in TASKS:
             if fault not in NOT_LATE:
                 for seed in LATE_SEEDS:
                     yield {
@@ -162,6 +175,7 @@ def table(folder: Path) -> None:
         present = {f.failure for f in answer.findings if f.status in ("present", "consequence")}
         right = main is not None and main.failure in {want} | ALSO.get(want, set())
         part = "held out" if held_out else "tuned"
+        part = "fresh" if run["task"] == FRESH_TASK else part
         named[part].append(right)
         named[f"{part}, by the fault's own name alone"].append(
             main is not None and main.failure == want

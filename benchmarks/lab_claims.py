@@ -36,7 +36,7 @@ HACK: dict[str, tuple[int, dict[str, Any], tuple[str, ...]]] = {
     "KL 0.05, hole open": (LATE, {"beta": 0.05}, ()),
     "KL 0.2, hole open": (LATE, {"beta": 0.2}, ()),
     "reward fixed, no rollback": (LATE, {}, ("reward",)),
-    "back to step 20, hole open": (20, {"lr": LOWER_LR}, ()),
+    "back to step 20, lr / 5, hole open": (20, {"lr": LOWER_LR}, ()),
     "back to step 20, reward fixed": (20, {}, ("reward",)),
 }
 QUESTIONS = {

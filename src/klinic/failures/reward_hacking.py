@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from klinic.curves.onset import Onset
 from klinic.curves.shape import Shape
 from klinic.curves.together import parting
 from klinic.facts import Facts
@@ -73,6 +74,8 @@ def reward_hacking(facts: Facts) -> Verdict:
     falls = parted.follower_z <= FALL_Z
     begin = acc.onset if falls and acc.onset is not None else None
     at = begin if begin is not None else reward.onset
+    if at is not None and reward.onset is not None and _width(reward.onset) < _width(at) / 2:
+        at = reward.onset  # a step that is hardly known gives way to one that is
     return present(
         "stop" if falls else "act",
         at,
@@ -86,6 +89,10 @@ def reward_hacking(facts: Facts) -> Verdict:
         else None,
         sure=falls and parted.leader_z > 2 * LEADER_Z,
     )
+
+
+def _width(onset: Onset) -> int:
+    return onset.high - onset.low
 
 
 def _paid_part(facts: Facts) -> Evidence | None:
@@ -105,5 +112,5 @@ def _paid_part(facts: Facts) -> Evidence | None:
         return None
     _, word, part = found
     return Evidence(
-        "reward", "for", "part-rises", part.word, part.before, part.after, None, {"part": word}
+        f"reward ({word})", "for", "part-rises", part.word, part.before, part.after, None, {"part": word}
     )
