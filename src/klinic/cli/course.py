@@ -10,9 +10,7 @@ from klinic.cli import language
 from klinic.cli._options import lang_option
 
 
-@click.command(
-    "course", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@click.command("course", context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGUMENTS]...]")
 @click.option(
     "--progress",

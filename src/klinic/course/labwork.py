@@ -207,7 +207,7 @@ def _trained(desk: Desk, spec: dict[str, Any], seed: int, at: int) -> Path | Non
     from klinic.lab.runs import run
 
     home = desk.place.parent / "course"
-    temporary, place = home / f".lab-{seed}-{at}.part", home / f"lab-{seed}-{at}"
+    temporary, place = home / f".lab-{seed}.part", home / f"lab-{seed}"
     for old in (temporary, place):
         shutil.rmtree(old, ignore_errors=True)
     home.mkdir(parents=True, exist_ok=True)
