@@ -159,7 +159,9 @@ def smoke(
 
 def _window(old: Run, new: Run, steps: int, start: int | None) -> tuple[int, int]:
     """First and last step that are compared: those after the point at which the new run left the old one."""
-    if start is None:
+    if start is None and new.first > old.first + HISTORY:
+        start = new.first  # the log begins at the checkpoint
+    elif start is None:
         found, _ = pairs(old, new)
         shared = same_until(found, PRINTED)
         count = (

@@ -205,7 +205,10 @@ def _text(found: Smoke, lang: str, colour: bool) -> str:
         if n.sentence.endswith((".short", ".one", ".none")):
             note = say("text.mind", lang, text=_say(n.sentence, lang, **n.values))
             lines.append(wrap(note, "  ", "    "))
-    lines += [wrap(limit(found, lang), "  ", "    "), _say(f"smoke.hint.{found.verdict}", lang)]
+    lines += [
+        wrap(limit(found, lang), "  ", "    "),
+        wrap(_say(f"smoke.hint.{found.verdict}", lang), "", "  "),
+    ]
     return "\n".join(lines) + "\n"
 
 
