@@ -159,7 +159,8 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
             for a in present
             if a is not b
             and explains(a, b)
-            and (_weight(a) >= _weight(b) - 1 or known[b.failure].stage == "outcome")
+            and _weight(a)
+            >= _weight(b) - 1 - (known[b.failure].stage == "outcome" and a.severity != "caution")
         ]
         # Two that explain each other: the earlier one is the cause, a tie goes by stage.
         causes = [

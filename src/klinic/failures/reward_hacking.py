@@ -112,5 +112,12 @@ def _paid_part(facts: Facts) -> Evidence | None:
         return None
     _, word, part = found
     return Evidence(
-        f"reward ({word})", "for", "part-rises", part.word, part.before, part.after, None, {"part": word}
+        f"reward ({word})",
+        "for",
+        "part-rises",
+        part.word,
+        part.before,
+        part.after,
+        None,
+        {"part": word},
     )
