@@ -108,7 +108,7 @@ def _text(found: Outcome, lang: str, colour: bool) -> str:
             if t.name not in tried:
                 lines += _line(t, word, lang)
     lines += ["", *(wrap(line, "  ", "    ") for line in _where(found, lang))]
-    lines += [wrap(hint, "", "  ") for hint in _hints(found, lang)]
+    lines += _hints(found, lang)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -208,11 +208,13 @@ def _hints(found: Outcome, lang: str) -> list[str]:
     values = {
         "failure": main.failure,
         "name": made.checkpoint.name if made.checkpoint else "-",
-        "run": _near(home(found.diagnosis.run)),
     }
-    lines = [_say(f"rescue.hint.{found.status}", lang, **values)]
-    if found.status == "person" and any(t.fix for t in made.treatments):
-        lines.append(_say("rescue.hint.person_fix", lang))
+    lines = [wrap(_say(f"rescue.hint.{found.status}", lang, **values), "", "  ")]
+    if found.status == "person":
+        # A command is never broken over two lines.
+        lines.append(f"  klinic rescue {_near(home(found.diagnosis.run))} --continue NEWRUN")
+        if any(t.fix for t in made.treatments):
+            lines.append(wrap(_say("rescue.hint.person_fix", lang), "", "  "))
     return lines
 
 
