@@ -48,7 +48,7 @@ class Changed:
 def differences(a: Run, b: Run) -> tuple[Changed, ...] | None:
     """Every setting with two values, knobs first; None where one of the runs states no configuration at all."""
     leaves_a, leaves_b = _leaves(a), _leaves(b)
-    if not (a.config or leaves_a) or not (b.config or leaves_b):
+    if not (says(a) or leaves_a) or not (says(b) or leaves_b):
         return None
     found: list[Changed] = []
     told: set[str] = set()
@@ -67,6 +67,11 @@ def differences(a: Run, b: Run) -> tuple[Changed, ...] | None:
     if a.trainer.name == b.trainer.name:
         found += _others(leaves_a, leaves_b, a)
     return tuple(found)
+
+
+def says(run: Run) -> bool:
+    """Whether a run states any setting of its configuration."""
+    return any(stated(setting.at) for setting in run.config.values())
 
 
 def same(one: Any, other: Any) -> bool:
@@ -89,7 +94,16 @@ def _leaves(run: Run) -> dict[str, Any]:
     if run.path == "-" or not run.sources:
         return {}
     beside = configuration_beside(home(run))
-    return {key: value for key, (value, _) in beside.items() if not UNTOLD.search(key)}
+    return {
+        key: value
+        for key, (value, at) in beside.items()
+        if stated(at) and not isinstance(value, list | dict) and not UNTOLD.search(key)
+    }
+
+
+def stated(at: str) -> bool:
+    """Whether a file states settings: the state of a trainer is named like a configuration and holds its history."""
+    return Path(at).name != "trainer_state.json"
 
 
 def _others(a: Mapping[str, Any], b: Mapping[str, Any], run: Run) -> list[Changed]:

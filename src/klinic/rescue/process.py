@@ -168,6 +168,7 @@ def _keep(log: Path, part: Path) -> None:
 
     Without curves of its own the run is what it printed; without settings of its own, what it printed says which.
     """
+    from klinic.compare.settings import says
     from klinic.errors import UnreadableInput
     from klinic.read import read_all
 
@@ -175,7 +176,7 @@ def _keep(log: Path, part: Path) -> None:
         own = [run for run in read_all(part) if run.curves]
     except UnreadableInput:
         own = []
-    enough = bool(own) and all(run.config for run in own)
+    enough = bool(own) and all(says(run) for run in own)
     os.replace(log, part / (OUTPUT if enough else LOG))
 
 
