@@ -124,7 +124,13 @@ def wait_for(there, seconds=60.0):
 def test_killed_in_the_middle_it_goes_on_where_it_was(sick, tmp_path, how):
     folder = tmp_path / "rescue"
     words = [sys.executable, "-m", "klinic", "rescue", str(sick), "-o", str(folder), "--on", "40"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A test run in the background inherits an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     # Killed while the second run trains: one is finished, one is half done.
     wait_for(
         lambda: list(folder.glob("*/*.part/metrics.jsonl")) and list(folder.glob("control*/1"))

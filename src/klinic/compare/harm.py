@@ -48,7 +48,9 @@ def broke(
             continue
         if role == "kl" and seen.control < 0:  # a divergence below 0 can only get better
             continue
-        harm = abs(seen.difference) if side == EITHER else side * seen.difference
+        # Where both sides can be bad, worse is what went further from where both arms began.
+        further = abs(seen.new_change) - abs(seen.control_change)
+        harm = further if side == EITHER else side * seen.difference
         if harm > 0 and abs(seen.z) >= enough and seen.new > HARMLESS.get(role, -np.inf):
             found.append(seen)
     return tuple(sorted(found, key=lambda e: -abs(e.z)))

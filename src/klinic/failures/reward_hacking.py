@@ -101,7 +101,10 @@ def _paid_part(facts: Facts) -> Evidence | None:
     if reward is None or reward.after <= reward.before:
         return None
     found: tuple[float, str, Shape] | None = None
-    for name, part in facts.named("reward_part/").items():
+    parts = facts.named("reward_part/")
+    if len(parts) < 2:  # a single part is the reward itself
+        return None
+    for name, part in parts.items():
         word = name.removeprefix("reward_part/")
         if NO_LOOPHOLE.search(word):
             continue

@@ -210,6 +210,10 @@ def _hints(found: Outcome, lang: str) -> list[str]:
         "name": made.checkpoint.name if made.checkpoint else "-",
     }
     lines = [wrap(_say(f"rescue.hint.{found.status}", lang, **values), "", "  ")]
+    other = next((a for a in found.attempts if a.outcome == "other" and a.folder), None)
+    if found.status == "not-rescued" and other is not None and other.folder is not None:
+        lines = [wrap(_say("rescue.hint.other", lang), "", "  ")]
+        lines.append(f"  klinic rescue {_near(other.folder)}")
     if found.status == "person":
         # A command is never broken over two lines.
         lines.append(f"  klinic rescue {_near(home(found.diagnosis.run))} --continue NEWRUN")
