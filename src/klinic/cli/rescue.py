@@ -118,7 +118,9 @@ def command(
     from klinic.errors import BadUsage
     from klinic.read import parse_mapping
     from klinic.render._rescue import render
-    from klinic.rescue.trials import Wish, carried_on, rescue
+    from klinic.rescue.outcome import Wish
+    from klinic.rescue.person import carried_on
+    from klinic.rescue.trials import rescue
 
     if form not in ("text", "json"):
         raise BadUsage(f"unknown format {form!r}", "--format", "known: text, json")

@@ -14,8 +14,8 @@ from klinic.render import _smoke
 from klinic.render import _words as words
 from klinic.render._layout import columns, pad, wrap
 from klinic.render.as_json import encoded
+from klinic.rescue.outcome import Attempt, Outcome
 from klinic.rescue.plan import Treatment
-from klinic.rescue.trials import Attempt, Outcome
 from klinic.text import figure, say, say_in
 
 COLOURS = {"rescued": "32", "not-rescued": "31", "person": "33", "planned": "36"}

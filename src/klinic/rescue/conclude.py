@@ -1,0 +1,52 @@
+"""What a verdict and a second diagnosis make of an attempt, and how the ledger is told."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from klinic.compare.smoke import Smoke
+from klinic.diagnosis import Diagnosis
+from klinic.rescue.ledger import Ledger
+from klinic.rescue.outcome import Attempt
+from klinic.rescue.plan import Treatment
+
+
+def concluded(
+    ledger: Ledger, treatment: Treatment, verdict: Smoke, after: Diagnosis | None, folder: Path
+) -> Attempt:
+    """Rescued if the failure is not in the run that went on, and nothing else is."""
+    if after is None:
+        return Attempt(treatment, verdict.verdict, verdict, None, folder)
+    still = [f.failure for f in after.findings if f.status in ("present", "consequence")]
+    gone = verdict.failure not in still and after.status in ("healthy", "caution")
+    ledger.once(
+        "diagnosed-again", treatment=treatment.name, status=after.status, found=still, gone=gone
+    )
+    outcome = "rescued" if gone and verdict.verdict != "worse" else verdict.verdict
+    if outcome == "better" and verdict.failure not in still:
+        outcome = "other"
+    return Attempt(treatment, outcome, verdict, after, folder)
+
+
+def figures(verdict: Smoke) -> dict[str, Any]:
+    """The verdict as the ledger has it."""
+    seen = verdict.mover
+    return {
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "steps": [verdict.first, verdict.last],
+        "mover": seen.metric if seen else None,
+        "control": _short(seen.control) if seen else None,
+        "new": _short(seen.new) if seen else None,
+        "z": _short(seen.z) if seen else None,
+        "broke": [e.metric for e in verdict.broke],
+        "settings": None
+        if verdict.changed is None
+        else [[c.name, c.a, c.b] for c in verdict.changed],
+    }
+
+
+def _short(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None
