@@ -278,6 +278,18 @@ def test_a_healthy_run_is_left_alone(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["well"]
 
 
+def test_a_run_that_forgets_is_judged_by_the_evaluation_that_fell(tmp_path):
+    from klinic.diagnose import diagnose
+    from klinic.rescue.plan import plan
+
+    run(tmp_path / "run", "eval-regression", seed=4, steps=120, at=0)
+    found = diagnose(tmp_path / "run", only=["eval-regression"])
+    assert found.main is not None
+    made = plan(found, steps=20, can_fix=True)
+    assert made.toward is not None and made.toward.metric.startswith("eval/")
+    assert made.steps >= 60, "an evaluation every ten steps needs at least six of them"
+
+
 def test_a_dry_run_writes_nothing(sick, tmp_path):
     done = ask("rescue", sick, "-o", tmp_path / "r", "--dry-run", "--lang", "en")
     assert done.returncode == 0 and "fix-code" in done.stdout and not list(tmp_path.iterdir())

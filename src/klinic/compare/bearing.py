@@ -68,7 +68,7 @@ def movers(old: Diagnosis) -> list[Mover]:
     """Curves that a change of the old run can be judged by, the first mover first; none where it has no failure."""
     if old.main is None:
         return []
-    told = [_named(e) for e in old.main.evidence if e.says == "for"]
+    told = [named(e) for e in old.main.evidence if e.says == "for"]
     # A share over few groups jumps too much to be judged by where a finer curve moved as well.
     told.sort(key=lambda e: (role_for(e.metric).coarse, _when(e)))
     moved = [m for e in told if (m := _by_movement(e)) is not None]
@@ -77,7 +77,7 @@ def movers(old: Diagnosis) -> list[Mover]:
     return [*moved, *stuck, *flat] or [m for e in told if (m := _by_role(e)) is not None]
 
 
-def _named(e: Evidence) -> Evidence:
+def named(e: Evidence) -> Evidence:
     """Evidence of one evaluation under that curve's own name, so that the training acc does not stand in for it."""
     task = e.values.get("task")
     return replace(e, metric=f"eval/{task}/acc") if e.metric == "acc" and task else e

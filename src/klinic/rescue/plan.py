@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from klinic.advise.checkpoints import roll_back_to
-from klinic.compare.bearing import Mover, movers
+from klinic.compare.bearing import Mover, movers, named
 from klinic.compare.choice import clearest
 from klinic.compare.effect import gone
 from klinic.diagnosis import Action, Diagnosis
@@ -129,7 +129,7 @@ def _unspoilt(found: Diagnosis, advised: Checkpoint) -> Checkpoint:
     A slow failure is dated late; what is restarted from half-way keeps the half that was lost.
     """
     moved = [m for m in movers(found) if m.because == "moved"]
-    told = [e.metric for e in found.main.evidence] if found.main else []
+    told = [named(e).metric for e in found.main.evidence] if found.main else []
     if not moved:
         return advised
     own = min(moved, key=lambda m: told.index(m.metric))
