@@ -126,6 +126,12 @@ def test_an_exact_replay_is_not_counted_as_a_second_control(lab):
     assert found.resamples == (1, 1)
 
 
+def test_a_seed_the_trainer_ignores_makes_no_second_resample(lab):
+    fixed, control = lab / "fixed-1", lab / "control-1"
+    found = smoke(lab / "old", [fixed, fixed], [control, control], steps=40)
+    assert found.resamples == (1, 1)
+
+
 def test_a_nan_in_the_changed_run_alone_is_worse(lab, tmp_path):
     rows = (lab / "fixed-1" / "metrics.jsonl").read_text().splitlines()
     spoilt = json.loads(rows[30]) | {"entropy": float("nan")}

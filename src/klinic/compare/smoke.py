@@ -100,6 +100,7 @@ def smoke(
     arms = [opened(run) for run in news]
     unchanged = [opened(run) for run in controls]
     first, last = _window(before.run, arms[0], steps, start)
+    arms, unchanged = _distinct(arms, first, last), _distinct(unchanged, first, last)
     mode = "control" if unchanged else "old"
     if not unchanged or (include_old and before.run.last >= last):
         # An exact replay of the old run is the old run: counted twice it would look like agreement.
@@ -181,6 +182,15 @@ def _window(old: Run, new: Run, steps: int, start: int | None) -> tuple[int, int
             "the new run must go on from a checkpoint of the old one; else give --control",
         )
     return start, last
+
+
+def _distinct(runs: Sequence[Run], first: int, last: int) -> list[Run]:
+    """Runs of one arm without exact replays: a trainer that ignores its seed makes no second resample."""
+    found: list[Run] = []
+    for run in runs:
+        if not any(_equal(run, other, first, last) for other in found):
+            found.append(run)
+    return found
 
 
 def _bitwise(controls: Sequence[Run], news: Sequence[Run], first: int, last: int) -> bool:

@@ -104,7 +104,11 @@ def _tried(arms: Arms, wish: Wish) -> list[Attempt]:
         attempts.append(attempt)
         if attempt.outcome == "rescued":
             return attempts
-    return [_last_resort(arms, attempt, wish) for attempt in attempts]
+    for place, attempt in enumerate(attempts):
+        attempts[place] = _last_resort(arms, attempt, wish)
+        if attempts[place].outcome == "rescued":
+            break
+    return attempts
 
 
 def _last_resort(arms: Arms, attempt: Attempt, wish: Wish) -> Attempt:
