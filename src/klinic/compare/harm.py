@@ -20,6 +20,9 @@ SHARE = 0.10
 # Below these a curve is healthy whatever its factor (seed 003: kl to 0.05, clip fraction to 4 %).
 HARMLESS = {"kl": 0.05, "mismatch": 0.01, "clip_frac": 0.04, "trunc": 0.05}
 
+# These should get better all the time: there standing still beside a control that learns is a loss.
+PROGRESS = ("reward", "acc")
+
 # What a treatment of this kind changes by definition: there old and new values do not mean the same.
 REDEFINED: dict[str, tuple[str, ...]] = {
     "fix-reward": ("reward", "reward_std", "adv_std", "zero_std", "all_wrong", "value_loss"),
@@ -48,9 +51,14 @@ def broke(
             continue
         if role == "kl" and seen.control < 0:  # a divergence below 0 can only get better
             continue
-        # Where both sides can be bad, worse is what went further from where both arms began.
-        further = abs(seen.new_change) - abs(seen.control_change)
-        harm = further if side == EITHER else side * seen.difference
+        if (
+            side == EITHER
+        ):  # both sides can be bad: worse is what went further from where both arms began
+            harm = abs(seen.new_change) - abs(seen.control_change)
+        elif role not in PROGRESS and side * seen.new_change <= 0:
+            continue  # where the control went the good way for a bad reason, staying put breaks nothing
+        else:
+            harm = side * seen.difference
         if harm > 0 and abs(seen.z) >= enough and seen.new > HARMLESS.get(role, -np.inf):
             found.append(seen)
     return tuple(sorted(found, key=lambda e: -abs(e.z)))

@@ -9,6 +9,7 @@ from typing import Any
 
 from klinic import __version__
 from klinic.compare.settings import home
+from klinic.compare.smoke import BY_STEP
 from klinic.diagnosis import Diagnosis
 from klinic.render import _smoke
 from klinic.render import _words as words
@@ -124,7 +125,9 @@ def _plan(found: Outcome, lang: str) -> list[str]:
         if made.before_onset and not ran:
             key = "back_planned"
         lines.append(_say(f"rescue.{key}", lang, name=point.name, step=point.step))
-    metric = words.metric_title(made.toward.metric, lang) if made.toward else None
+    main = found.diagnosis.main
+    by_curve = made.toward is not None and main is not None and main.failure not in BY_STEP
+    metric = words.metric_title(made.toward.metric, lang) if made.toward and by_curve else None
     sort = "steps_plain" if metric is None else "steps" if ran else "steps_planned"
     said = _say(f"rescue.{sort}", lang, steps=made.steps, metric=metric)
     if made.steps > made.asked and made.shows:
