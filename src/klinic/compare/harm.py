@@ -47,7 +47,7 @@ def broke(
         if role in leave_out:
             continue
         seen = effect(role, old, controls, news, first, last)
-        if seen is None or not _large(seen):
+        if seen is None or abs(seen.difference) < _size(seen):
             continue
         if role == "kl" and seen.control < 0:  # a divergence below 0 can only get better
             continue
@@ -55,7 +55,7 @@ def broke(
             side == EITHER
         ):  # both sides can be bad: worse is what went further from where both arms began
             harm = abs(seen.new_change) - abs(seen.control_change)
-        elif role not in PROGRESS and side * seen.new_change <= 0:
+        elif role not in PROGRESS and side * seen.new_change < _size(seen) / 2:
             continue  # where the control went the good way for a bad reason, staying put breaks nothing
         else:
             harm = side * seen.difference
@@ -76,10 +76,9 @@ def nonfinite(runs: Sequence[Run], first: int, last: int) -> dict[str, int]:
     return found
 
 
-def _large(seen: Effect) -> bool:
+def _size(seen: Effect) -> float:
+    """The difference from which a curve counts as broken."""
     scale = ROLES[seen.metric].scale
     if scale == "log":
-        return abs(seen.difference) >= FACTOR
-    if scale == "share":
-        return abs(seen.difference) >= SHARE
-    return abs(seen.difference) >= FLAT_LEVEL * seen.sigma
+        return FACTOR
+    return SHARE if scale == "share" else FLAT_LEVEL * seen.sigma
