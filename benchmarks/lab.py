@@ -57,7 +57,6 @@ ALSO = {
     "no-learning": {"gradient-lost"},
     "kl-runaway": {"reward-hacking", "length-explosion"},
     "eval-regression": {"entropy-collapse", "too-easy"},
-    "value-blowup": {"gradient-spike"},
 }
 
 

@@ -12,6 +12,7 @@ from klinic.trainers import GENERIC, Knob, tables
 CLIPS = 0.001  # clip fraction above which the clip range does anything
 LOSS_AGGREGATIONS = {
     "trl": ("dr_grpo", ("dr_grpo", "dapo")),
+    "lab": ("constant", ("constant", "token")),
     "verl": ("token-mean", ("token-mean", "seq-mean-token-sum-norm")),
 }
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from klinic.errors import UnreadableInput
+from klinic.files import write_whole
 
 lang_option = click.option(
     "--lang", type=click.Choice(["en", "zh"]), default=None, help="language (default: the locale's)"
@@ -49,24 +48,4 @@ def write(text: str, output: Path | None) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    write_bytes(text.encode(), output)
-
-
-def write_bytes(data: bytes, output: Path) -> None:
-    """Write a file whole or not at all. Raises UnreadableInput where the folder cannot be written."""
-    import tempfile
-
-    try:
-        handle, name = tempfile.mkstemp(dir=output.resolve().parent, prefix=f".{output.name}.")
-    except OSError as trouble:
-        raise UnreadableInput(
-            f"cannot be written ({trouble.strerror})",
-            str(output),
-            "name a folder that exists and may be written to",
-        ) from None
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(name, 0o666 & ~mask)
-    os.replace(name, output)
+    write_whole(output, text.encode())

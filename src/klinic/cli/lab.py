@@ -165,7 +165,7 @@ def warmup_(base: int, output: Path, lang: str | None) -> int:
     import numpy as np
     from threadpoolctl import threadpool_limits
 
-    from klinic.cli._options import write_bytes
+    from klinic.files import write_whole
     from klinic.lab.warmup import BASES, STEPS, warm_up
 
     with _shown(language(lang), STEPS) as progress, threadpool_limits(limits=1):
@@ -177,7 +177,7 @@ def warmup_(base: int, output: Path, lang: str | None) -> int:
         )
     stream = io.BytesIO()
     np.savez(stream, **weights)  # type: ignore[arg-type]
-    write_bytes(stream.getvalue(), output)
+    write_whole(output, stream.getvalue())
     click.echo(str(output))
     return 0
 

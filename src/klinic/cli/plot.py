@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from klinic.cli import language
-from klinic.cli._options import config_option, lang_option, map_option, trainer_option, write_bytes
+from klinic.cli._options import config_option, lang_option, map_option, trainer_option
 
 
 @click.command("plot")
@@ -36,6 +36,7 @@ def command(
     """Draw the eight vital curves in their fixed order, the onset shaded through all of them."""
     from klinic.diagnose import diagnose_all
     from klinic.errors import UnreadableInput
+    from klinic.files import write_whole
     from klinic.read import parse_mapping
     from klinic.render.png import drawable, render
 
@@ -43,7 +44,7 @@ def command(
     with_curves = [answer for answer in found if answer.run.curves]
     if not with_curves:
         raise UnreadableInput("no metrics to draw", run, "klinic diagnose says what the log holds")
-    write_bytes(render(with_curves[0], language(lang)), output)
+    write_whole(output, render(with_curves[0], language(lang)))
     if drawable(language(lang)) != language(lang):
         click.echo(
             "hint: 没有中文字体，图中文字为英文；Debian/Ubuntu: apt install fonts-noto-cjk",

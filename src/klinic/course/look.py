@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from klinic.course.scenes import Log
 from klinic.render._layout import WIDTH, columns, pad, wrap
+from klinic.render.sparkline import sparkline
 from klinic.text import figure
 
-BLOCKS = "▁▂▃▄▅▆▇█"
 SPARK = 36  # columns of a sparkline
 SHORT = {
     "clip_frac": "clip",
@@ -49,23 +49,9 @@ def short(key: str) -> str:
 
 
 def spark(values: Sequence[float], key: str, width: int = SPARK) -> str:
-    """A line of blocks; each is the median of its share of the steps."""
-    if not values:
-        return ""
-    if len(values) < width:  # a sparse curve is drawn as wide as the others
-        values = [values[len(values) * i // width] for i in range(width)]
-    n = width
-    bins = [sorted(values[len(values) * i // n : len(values) * (i + 1) // n]) for i in range(n)]
-    levels = [b[len(b) // 2] for b in bins]
-    low, high = min(levels), max(levels)
-    least = STEADY.get(key, LEAST * max(abs(low), abs(high)))
-    if high - low < least:
-        middle = (high + low) / 2
-        low, high = middle - least / 2, middle + least / 2
-    if high <= low:
-        return BLOCKS[0] * n
-    scale = (len(BLOCKS) - 1) / (high - low)
-    return "".join(BLOCKS[round((level - low) * scale)] for level in levels)
+    """A line of blocks, flat where the curve hardly moves."""
+    least = STEADY.get(key, LEAST * max(map(abs, values), default=0.0))
+    return sparkline(values, width, least)
 
 
 def drawing(one: Log) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from klinic.course.desk import Desk
-from klinic.course.files import write_whole
 from klinic.course.scenes import Log
+from klinic.files import write_whole
 
 
 def picture(desk: Desk, log: Log, out: Path | None) -> Path:

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from klinic.course.files import write_whole
 from klinic.errors import UnreadableInput
+from klinic.files import write_whole
 
 VERSION = 1
 

@@ -11,7 +11,7 @@ from klinic.failures import Evidence, Treatment, Verdict, failure, present, rule
 from klinic.median import median
 
 FALL = 0.10  # of a share; 96 samples have a standard error of 0.05 (binomial)
-FORGOTTEN = 0.35  # a task of which so much is lost is gone, however well the trained one goes
+FORGOTTEN = 0.35  # a task of which so much is lost is gone, however well the trained one goes (chosen on the lab's runs)
 KEPT = 0.15  # part of the fall: the last evaluation above it is where the fall begins
 SURE = 3.0  # standard errors of the points themselves
 POINTS = 6

@@ -10,7 +10,7 @@ from klinic.failures import Evidence, Treatment, Verdict, failure, present, rule
 
 JUMP_Z = 6.0  # of the curve's own noise, at the restart (failure_modes.json: jump > 6 noise units)
 AROUND = 8  # rows on each side of a restart that are compared
-AGED = 10.0  # versions that the samples become older from one row to the next
+AGED = 10.0  # versions older from one row to the next: no asynchronous queue grows so at once (our choice; lab: 100)
 ROLES = ("acc", "entropy", "kl", "len", "mismatch", "grad_norm")
 
 

@@ -19,8 +19,8 @@ GROWN, CUT = (
     1.4,
     0.15,
 )  # growth and truncated share from which the length is judged first (failure_modes.json)
-SHRUNK = 0.5  # of the early length: then length-collapse says what the reward pays for
-PAID = 0.6  # share of the reward's rise that one part other than the right answer or the length must explain
+SHRUNK = 0.5  # of the early length, length-collapse's own limit: then length-collapse says what the reward pays for
+PAID = 0.6  # share of the reward's rise that one part other than the right answer or the length must explain: most of it (our choice)
 NO_LOOPHOLE = re.compile(r"correct|acc|answer|right|len|trunc|overlong|kl", re.IGNORECASE)
 ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 

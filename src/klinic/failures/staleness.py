@@ -5,7 +5,7 @@ from __future__ import annotations
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
 
-OLD = 4.0  # versions; one or two are what asynchronous trainers run with
+OLD = 4.0  # versions: where we begin to look, one or two being what asynchronous trainers run with
 GEO_OFF, OUTSIDE, MISMATCH = 0.93, 0.10, 0.05  # the gauges' limits of weight-sync-failure
 GROWS = 0.5  # versions a step: a lag that grows like this has no end, the sync is broken
 

@@ -12,14 +12,11 @@ SMALL = 1e-4  # keeps a group without variance at zero instead of dividing by it
 def group_advantages(rewards: Array, group: int, scaling: str, baseline: str) -> Array:
     """Each reward against its group. rewards (B,), groups side by side -> (B,).
 
-    baseline "none": nothing is subtracted, so winners and losers are both reinforced; "best": the group's best is,
-    so that samples are only ever made less likely.
+    baseline "none": nothing is subtracted, so winners and losers are both reinforced.
     """
     by_group = rewards.reshape(-1, group)
     if baseline == "mean":
         centred = by_group - by_group.mean(1, keepdims=True)
-    elif baseline == "best":
-        centred = by_group - by_group.max(1, keepdims=True)
     else:
         centred = by_group
     if scaling == "group":

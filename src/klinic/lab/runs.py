@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from klinic.errors import BadUsage, UnreadableInput
+from klinic.files import write_whole
 from klinic.lab.faults import fault_named, start_of
 from klinic.lab.manifest import manifest
 from klinic.lab.settings import Settings, changed, repairs
@@ -196,11 +197,8 @@ def _loaded(
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(
-        json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    os.replace(temporary, path)
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode())
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_grad_norm: float = 1.0  # 0: no limit
     loss_aggregation: Literal["token", "sequence", "constant"] = "token"
     advantage_scaling: Literal["group", "none"] = "group"
-    baseline: Literal["mean", "none", "best"] = "mean"
+    baseline: Literal["mean", "none"] = "mean"
     critic_lr: float = 3e-3
     gae_lambda: float = 0.95
     whiten: bool = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -37,8 +38,9 @@ BASES = (
 )
 
 
+@cache
 def load(index: int) -> Weights:
-    """A shipped base model's weights."""
+    """A shipped base model's weights, read once; copy before changing them."""
     with np.load(PLACE / f"base-{index}.npz") as saved:
         return {name: saved[name] for name in saved.files}
 

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """Block characters from the lowest to the highest value, at most ``width``; a bin's mean each, a gap for NaN."""
+def sparkline(values: Sequence[float], width: int = 40, least: float = 0.0) -> str:
+    """Block characters from the lowest to the highest level; each is the median of its share of the steps, a gap for NaN.
+
+    least: a curve that moves less than this is drawn as the flat line it is.
+    """
     if not values:
         return ""
-    count = min(width, len(values))
-    bins = [values[i * len(values) // count : (i + 1) * len(values) // count] for i in range(count)]
-    means = []
-    for part in bins:
-        finite = [v for v in part if v == v and abs(v) != float("inf")]
-        means.append(sum(finite) / len(finite) if finite else None)
-    shown = [m for m in means if m is not None]
+    bins = [
+        sorted(filter(isfinite, values[i * len(values) // width : (i + 1) * len(values) // width]))
+        for i in range(width)
+    ]
+    if len(values) < width:  # a sparse curve is drawn as wide as the others
+        bins = [
+            [v] if isfinite(v := values[i * len(values) // width]) else [] for i in range(width)
+        ]
+    levels = [b[len(b) // 2] if b else None for b in bins]
+    shown = [level for level in levels if level is not None]
     if not shown:
-        return " " * count
-    low, span = min(shown), max(shown) - min(shown)
-    return "".join(
-        " " if m is None else BARS[int((m - low) / span * (len(BARS) - 1) + 0.5) if span else 0]
-        for m in means
-    )
+        return " " * width
+    low, high = min(shown), max(shown)
+    if high - low < least:
+        low = (high + low - least) / 2
+        high = low + least
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(" " if v is None else BARS[round((v - low) * scale)] for v in levels)

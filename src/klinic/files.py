@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from klinic.errors import UnreadableInput
@@ -11,15 +10,19 @@ from klinic.errors import UnreadableInput
 
 def write_whole(place: Path, data: bytes) -> None:
     """Write a temporary file beside and rename. Raises UnreadableInput where the folder cannot be written."""
+    import tempfile
+
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.replace(name, place)
+        handle, name = tempfile.mkstemp(dir=place.resolve().parent, prefix=f".{place.name}.")
     except OSError as trouble:
         raise UnreadableInput(
             f"cannot be written ({trouble.strerror})",
             str(place),
-            "name a file in a folder that may be written to",
+            "name a folder that exists and may be written to",
         ) from None
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(name, 0o666 & ~mask)  # what an ordinary new file would have; mkstemp's is private
+    os.replace(name, place)
