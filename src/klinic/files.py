@@ -8,11 +8,16 @@ from pathlib import Path
 from klinic.errors import UnreadableInput
 
 
-def write_whole(place: Path, data: bytes) -> None:
-    """Write a temporary file beside and rename. Raises UnreadableInput where the folder cannot be written."""
+def write_whole(place: Path, data: bytes, parents: bool = False) -> None:
+    """Write a temporary file beside and rename. parents: make the folders above, too.
+
+    Raises UnreadableInput where the folder cannot be written.
+    """
     import tempfile
 
     try:
+        if parents:
+            place.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=place.resolve().parent, prefix=f".{place.name}.")
     except OSError as trouble:
         raise UnreadableInput(

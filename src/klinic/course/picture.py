@@ -19,5 +19,5 @@ def picture(desk: Desk, log: Log, out: Path | None) -> Path:
     if not desk.answered:
         answer = Diagnosis(answer.run, "unjudged", ())
     place = out or desk.place.parent / "course" / f"{log.name}-{desk.progress.turn}.png"
-    write_whole(place, render(answer, desk.lang))
+    write_whole(place, render(answer, desk.lang), parents=True)
     return place

@@ -93,4 +93,5 @@ def _put_aside(place: Path) -> Path:
 
 def store(progress: Progress, place: Path) -> None:
     """Write it whole. Raises UnreadableInput where the folder cannot be written."""
-    write_whole(place, json.dumps(asdict(progress), ensure_ascii=False, indent=1).encode())
+    text = json.dumps(asdict(progress), ensure_ascii=False, indent=1)
+    write_whole(place, text.encode(), parents=True)
