@@ -96,7 +96,8 @@ def lab_log(desk: Desk) -> Log | None:
 def _diagnosis(place: str) -> Diagnosis:
     from klinic.diagnose import diagnose
 
-    return diagnose(place)
+    # The log by name: the smoke runs made later lie in the same folder.
+    return diagnose(Path(place) / "metrics.jsonl")
 
 
 def lab_diagnosis(desk: Desk) -> Diagnosis:
