@@ -28,6 +28,7 @@ from klinic.lab.words import (
 )
 
 TASKS = ("max", "min", "odd", "sum")
+SHARES = {"max": 0.22, "min": 0.20, "odd": 0.23, "sum": 0.35}  # of the warm-up's prompts
 MAIN_TASKS = ("max", "min", "odd")  # those worth training on; sum is nearly out of the base's reach
 PROMPT_LENGTH = 11  # the operation, up to nine digits, "="
 ERRORS = (-2, -1, 1, 2)

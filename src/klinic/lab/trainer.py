@@ -26,7 +26,7 @@ from klinic.lab.network import (
     value_backward,
 )
 from klinic.lab.settings import Settings, changed
-from klinic.lab.tasks import PROMPT_LENGTH, TASKS, Problem, draw
+from klinic.lab.tasks import PROMPT_LENGTH, SHARES, TASKS, Problem, draw
 from klinic.lab.words import EOS, text
 
 EVAL_SEED = 4242  # the evaluation set is the same for every run
@@ -239,7 +239,8 @@ class Trainer:
         for _ in range(s.prompts):
             task: str = s.task
             if random.random() < s.other_tasks:
-                task = random.choice([t for t in TASKS if t != task])
+                others = [t for t in TASKS if t != task]
+                task = random.choices(others, [SHARES[t] for t in others])[0]
             found += [draw(random, task, random.randint(s.digits_low, s.digits_high))] * s.group
         return found
 
