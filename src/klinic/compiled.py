@@ -43,6 +43,14 @@ def compiled(name: str, sources: Sequence[Path], make: Callable[[], Any]) -> Any
     return data
 
 
+def parsed(path: Any) -> dict[str, Any]:
+    """A TOML file's content. path: a Path or a package resource."""
+    import tomllib
+
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 @cache
 def _declared() -> bool:
     """Whether any installed package declares an entry point of klinic: asking importlib.metadata costs 20 ms."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from klinic.compiled import compiled, plugins
+from klinic.compiled import compiled, parsed, plugins
 
 LANGUAGES = ("en", "zh")
 
@@ -84,8 +84,6 @@ def sentences(package: str, lang: str) -> dict[str, str]:
 
 
 def _flat(path: Path) -> dict[str, str]:
-    import tomllib
-
     flat: dict[str, str] = {}
 
     def walk(table: dict[str, Any], prefix: str) -> None:
@@ -95,7 +93,7 @@ def _flat(path: Path) -> dict[str, str]:
             else:
                 flat[f"{prefix}{key}"] = value
 
-    walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    walk(parsed(path), "")
     return flat
 
 

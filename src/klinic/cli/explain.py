@@ -60,10 +60,10 @@ def _metric(name: str, lang: str) -> str:
 
     role = ROLES[name]
     lines = [
-        f"# {name}: {role.title[lang]}",
+        f"# {name}: {role.says('title', lang)}",
         "",
-        say("metrics.healthy", lang, text=role.healthy[lang]),
-        say("metrics.abnormal", lang, text=role.abnormal[lang]),
+        say("metrics.healthy", lang, text=role.says("healthy", lang)),
+        say("metrics.abnormal", lang, text=role.says("abnormal", lang)),
         say("metrics.unit", lang, text=role.unit),
     ]
     for table in tables().values():

@@ -15,7 +15,7 @@ def metric_title(role: str, lang: str) -> str:
         role
         if role in ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len")
         or role not in ROLES
-        else ROLES[role].title[lang]
+        else ROLES[role].says("title", lang)
     )
 
 

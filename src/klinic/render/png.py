@@ -125,11 +125,11 @@ def _panel(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
         )
     stands_in = shown != role
     label = (
-        f"{ROLES[shown].title[lang]}"
+        f"{ROLES[shown].says('title', lang)}"
         if stands_in
         else role
         if lang == "en"
-        else f"{role}  {ROLES[role].title[lang]}"
+        else f"{role}  {ROLES[role].says('title', lang)}"
     )
     axis.set_title(label, fontsize=10, loc="left", style="italic" if stands_in else "normal")
     axis.text(
@@ -167,7 +167,7 @@ def _empty(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
 
     axis.set_facecolor("#eeeeee")
     axis.set_title(
-        role if lang == "en" else f"{role}  {ROLES[role].title[lang]}",
+        role if lang == "en" else f"{role}  {ROLES[role].says('title', lang)}",
         fontsize=10,
         loc="left",
         color=GREY,

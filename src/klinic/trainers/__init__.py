@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from klinic.compiled import compiled, plugins
+from klinic.compiled import compiled, parsed, plugins
 
 GENERIC = "generic"
 
@@ -135,20 +135,13 @@ def tables() -> dict[str, Table]:
     """Every trainer's table by name, ``generic`` last. Raises msgspec.ValidationError for a malformed one."""
     here = Path(__file__).parent
     own = sorted(here.glob("*.toml"))
-    raw = compiled("tables", own, lambda: {path.stem: _parsed(path) for path in own})
+    raw = compiled("tables", own, lambda: {path.stem: parsed(path) for path in own})
     for point in plugins("klinic.trainers"):
         from importlib.resources import files
 
-        raw[point.name] = _parsed(files(point.load()).joinpath(f"{point.name}.toml"))
+        raw[point.name] = parsed(files(point.load()).joinpath(f"{point.name}.toml"))
     ordered = sorted(raw.items(), key=lambda item: (item[0] == GENERIC, item[0]))
     return {name: msgspec.convert(table, Table).prepare(name) for name, table in ordered}
-
-
-def _parsed(path: Any) -> dict[str, Any]:
-    import tomllib
-
-    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 def known(key: str) -> bool:
