@@ -74,7 +74,9 @@ def read(path: str | Path, **options: Any) -> Run:
     found = read_all(path, **options)
     if len(found) != 1:
         raise UnreadableInput(
-            f"it holds {len(found)} runs", str(path), "name one of them, or use klinic.read_all"
+            f"it holds {len(found)} runs",
+            str(path),
+            "name one of them; klinic diagnose takes them all",
         )
     return found[0]
 

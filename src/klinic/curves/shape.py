@@ -19,11 +19,17 @@ FLAT_LOG = 0.30
 FLAT_SHARE = 0.07
 FLAT_LEVEL = 4.0  # in units of the curve's own noise
 SURE_Z = 6.0  # science.md 1.2 e
-SHARP = 0.6  # share of the whole change inside the steepest tenth of the run (science.md 2.2)
-TENFOLD = np.log(10.0)  # seed 003: "a magnitude within a few steps"
+# A surge or a plunge is "an order of magnitude within a few steps" (seed 003): a quotient that rounds to one order, and
+# the middle of the change inside this share of the run, both as the curve is drawn. On the logarithm a straight rise
+# from 0 looks sudden and a decay towards 0 slow.
+MAGNITUDE = 10**0.5
+SUDDEN = 0.15
+MIDDLE = (0.2, 0.8)  # of the change: the ends are ragged
+NOTHING = 0.05  # a share below this is next to none: quotients of it say nothing
 SHORT = 12  # fewer points than this have no shape, only a first and a last value
 LATE_BEND = 0.1  # of the run
 LEVEL_TAIL = 0.34  # the last third shows whether a curve has levelled off
+LEVEL_MOVE = 0.15  # of the whole change that it may still make there
 
 
 @dataclass(frozen=True)
@@ -163,14 +169,24 @@ class Shape:
         return self.changed and self.change < 0
 
     @cached_property
-    def suddenness(self) -> float:
-        """Share of the whole change inside the steepest tenth of the run, 0 to 1."""
-        smooth = self.scaled(self.smooth)
-        reach = max(1, len(smooth) // 10)
-        total = abs(smooth[-1] - smooth[0])
-        if len(smooth) < 5 or total == 0:
-            return 0.0
-        return float(min(1.0, np.abs(smooth[reach:] - smooth[:-reach]).max() / total))
+    def haste(self) -> float:
+        """Share of the run that the middle of the change takes, 0 to 1."""
+        whole = self.after - self.before
+        begin, end = (self.crossing(self.before + part * whole, whole > 0) for part in MIDDLE)
+        if begin is None or end is None:
+            return 1.0
+        return (end.step - begin.step) / max(int(self.steps[-1] - self.steps[0]), 1)
+
+    @cached_property
+    def sudden(self) -> bool:
+        """Changed by an order of magnitude within a few steps."""
+        if not self.changed or self.n < SHORT or self.before == self.after:
+            return False
+        least = NOTHING if self.role.scale == "share" else max(self.role.floor, self.noise)
+        small = max(min(abs(self.before), abs(self.after)), least)
+        if abs(self.after - self.before) < (MAGNITUDE - 1) * small:
+            return False
+        return self.haste <= SUDDEN
 
     @cached_property
     def word(self) -> str:
@@ -180,14 +196,11 @@ class Shape:
         up = self.change > 0
         if self.role.steady:
             return "drifts"
-        sharp = self.suddenness >= SHARP and (
-            self.role.scale != "log" or abs(self.change) >= FLAT_LOG * 2
-        )
-        if sharp or (
-            self.role.scale == "log" and abs(self.change) >= TENFOLD and self.suddenness >= 0.3
-        ):
+        if self.sudden:
             return "surges" if up else "plunges"
-        return "levels off" if self.levelled and up else ("rises" if up else "falls")
+        if up and self.levelled and self._drawn_level:
+            return "levels off"
+        return "rises" if up else "falls"
 
     @cached_property
     def _restless(self) -> bool:
@@ -202,11 +215,24 @@ class Shape:
     @cached_property
     def levelled(self) -> bool:
         """Changed earlier, and did not any more in the last third."""
-        smooth = self.scaled(self.smooth)
-        tail = smooth[-max(3, int(len(smooth) * LEVEL_TAIL)) :]
-        half = max(1, len(tail) // 2)
-        late = abs(float(median(tail[-half:]) - median(tail[:half])))
-        return late <= 0.15 * abs(self.change) + self.standard_error(half * 3)
+        points = 3 * max(1, self._tail // 2)
+        allowed = LEVEL_MOVE * abs(self.change) + self.standard_error(points)
+        return self._late_move(self.scaled(self.smooth)) <= allowed
+
+    @property
+    def _tail(self) -> int:
+        return max(3, int(len(self.smooth) * LEVEL_TAIL))
+
+    def _late_move(self, smooth: Array) -> float:
+        """How far the last third moves, from its first to its second half."""
+        tail, half = smooth[-self._tail :], max(1, self._tail // 2)
+        return abs(float(median(tail[-half:]) - median(tail[:half])))
+
+    @property
+    def _drawn_level(self) -> bool:
+        """Whether it has levelled off as drawn, too: a straight rise from near 0 flattens on the logarithm alone."""
+        moved = abs(self.after - self.before)
+        return self.role.scale != "log" or self._late_move(self.smooth) <= LEVEL_MOVE * moved
 
     @cached_property
     def onset(self) -> Onset | None:

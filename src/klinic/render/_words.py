@@ -32,8 +32,16 @@ def shape(e: Evidence, lang: str) -> str:
     """``plunges from step 112``."""
     if e.before is None:
         return ""
-    word = say(f"word.{e.word}", lang)
-    return word if e.onset is None else f"{word} {say('text.from_step', lang, step=e.onset)}"
+    return shaped(e.word, e.onset, lang)
+
+
+def shaped(word: str, onset: int | None, lang: str) -> str:
+    """A shape with its onset; a curve that levels off began to rise there, not to level off."""
+    if onset is None:
+        return say(f"word.{word}", lang)
+    if word == "levels off":
+        return say("text.levels_off", lang, step=onset)
+    return f"{say(f'word.{word}', lang)} {say('text.from_step', lang, step=onset)}"
 
 
 def since(finding: Finding, lang: str) -> str:
