@@ -10,10 +10,11 @@ import sys
 
 import pytest
 
-from klinic.course import labwork
+from klinic.course import hidden as lab
 from klinic.course.answers import letters, slugs
 from klinic.course.desk import Desk
 from klinic.course.judge import agrees, contradiction, diagnosis, right
+from klinic.course.look import drawing
 from klinic.course.plan import tasks
 from klinic.course.progress import Progress, load
 from klinic.course.scenes import HERE, log, specs
@@ -90,6 +91,10 @@ def test_every_sentence_is_used():
         "lab.ask.",
         "lab.help.",
         "answer.quiz_",
+        "legend.",
+        "order.",
+        "slot.",
+        "lab.back.",
     )
     unused = [
         key
@@ -107,6 +112,9 @@ def test_every_sentence_is_used():
         "lab.what",
         "real.note",
         "real.drawn",
+        "hint.grade",
+        "shell.example",
+        "shell.example_pair",
     }
     assert set(unused) <= composed
     for task in tasks(1):
@@ -278,8 +286,9 @@ def test_all_wrong_and_all_hints(desk, lang, turn):
 
 def test_the_healthy_scene_wants_the_curve_to_mind(desk):
     do(desk, "scene 2")
-    assert "answer healthy CURVE" in do(desk, "answer healthy") and not desk.done
-    assert "clip_frac" in do(desk, "answer healthy clip_frac") and not desk.done
+    assert "answer healthy <curve>" in do(desk, "answer healthy") and not desk.done
+    assert not desk.failed, "half an answer is not a wrong one"
+    assert "clip_frac" in do(desk, "answer healthy clip_frac") and not desk.done and desk.failed
     do(desk, "answer 健康 adv_std")
     assert desk.done
 
@@ -424,6 +433,95 @@ def test_one_command_at_a_time(tmp_path):
     assert "broken-1" in broken.stderr and broken.returncode == 0
 
 
+def test_printed_commands_keep_the_options_and_fit_the_terminal(tmp_path):
+    place = tmp_path / "with blank" / "p.json"
+    for lang in LANGUAGES:
+        for words in (
+            "pair 1",
+            "answer x",
+            "answer e b",
+            "hint",
+            "quiz 1",
+            "read 4",
+            "goals",
+        ):
+            said = ask(*words.split(), "--progress", place, "--lang", lang)
+            rows = (said.stdout + said.stderr).splitlines()
+            assert not [row for row in rows if columns(row) > 80 and str(tmp_path) not in row], rows
+            typed = [row for row in rows if "klinic course" in row]
+            assert all(f"--progress '{place}' --lang {lang}" in row for row in typed), typed
+            assert typed or words in ("answer x", "goals"), words
+    spoken = ask("lang", "zh", "--progress", place).stdout
+    assert "--lang zh" in spoken  # nothing else carries it to the next process
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_prompt_shows_a_form_and_no_answer(desk, lang):
+    desk.lang = lang
+    for turn in (1, 2):
+        desk.progress.turn = turn
+        for task in tasks(turn):
+            if task.kind in ("read", "lab"):
+                continue
+            text = do(desk, task.typed)
+            example = re.search(r"answer ([a-j](?: [a-j])*)(?![\w<])", text.replace("\n", " "))
+            given = example[1].split()
+            assert "answer <" in text, task.id
+            if task.kind == "quiz":
+                assert given != specs()["quiz"][task.number]
+            else:
+                logs = [log(name, turn) for name in task.logs]
+                assert not any(
+                    right(one, letters()[letter]) for one, letter in zip(logs, given, strict=True)
+                ), (task.id, given)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_curve_that_is_shown_is_explained(desk, lang):
+    desk.lang = lang
+    for turn in (1, 2):
+        desk.progress.turn = turn
+        for task in tasks(turn):
+            if task.kind in ("pair", "scene"):
+                do(desk, task.typed)
+                explained = {row.split()[0] for row in do(desk, "legend").splitlines()[1:]}
+                for one in desk.logs():
+                    drawn = {row.split()[0] for row in drawing(one).splitlines()}
+                    assert drawn <= explained, drawn - explained
+    do(desk, "quiz 1") if desk.progress.turn == 1 else do(desk, "round 1")
+    assert "zero_std" in do(desk, "legend")
+
+
+def test_rows_of_one_curve(desk):
+    do(desk, "round 2")
+    do(desk, "pair 1")
+    text = do(desk, "cat a1 40 60 ratio_outside uniq")
+    assert text.splitlines()[1].split() == ["step", "ratio_outside", "uniq"]
+    assert len(text.split("\n\n")[0].splitlines()) == 2 + 21
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_last_hint_says_so(desk, lang):
+    desk.lang = lang
+    for line in ("pair 2", "quiz 1"):
+        do(desk, line)
+        said = [do(desk, "hint").splitlines()[0] for _ in range(4)]
+        last = len(hints(desk.about("hints"), lang))
+        words = {"en": "the last one", "zh": "最后一条"}[lang]
+        assert [words in row for row in said] == [i >= last - 1 for i in range(4)]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_order_of_changes_is_explained_where_klinic_begins_elsewhere(desk, lang):
+    desk.lang = lang
+    do(desk, "scene 4")
+    assert "clip_high" in do(desk, "answer a")  # a little clipping binds in that log
+    do(desk, "scene 1")
+    assert "max_new_tokens" in do(desk, "answer d")
+    do(desk, "scene 3")
+    assert "klinic" not in do(desk, "answer c").split("\n\n", 1)[1]
+
+
 def test_importing_the_verb_is_cheap():
     code = "import sys, klinic.cli.course; print([m for m in ('numpy', 'matplotlib', 'rich') if m in sys.modules])"
     assert (
@@ -447,7 +545,7 @@ def trained(tmp_path_factory):
 
 def test_the_procedure_from_end_to_end(trained):
     desk = trained
-    hidden, label = labwork.hidden(desk), labwork.label(desk)
+    hidden, label = lab.hidden(desk), lab.label(desk)
     at = label["inject_step"]
     with pytest.raises(BadUsage):
         do(desk, "answer a")  # look first
@@ -466,20 +564,26 @@ def test_the_procedure_from_end_to_end(trained):
         if slug not in (hidden["answer"], *hidden.get("also", ()))
     )
     assert re.search(r"\d", do(desk, f"answer {wrong}")) and desk.failed
-    do(desk, f"answer {hidden['answer']}")
-    do(desk, "diagnose")
+    assert not re.search(r"from step|since step", do(desk, "diagnose"))
+    told = do(desk, f"answer {hidden['answer']}") + do(desk, "diagnose") + do(desk, "plot")
+    assert not re.search(r"from step|since step|go back|change one thing", told)
     for far in (at - 30, at + 70):
         do(desk, f"onset {far}")
-        assert desk.failed and labwork.stage(desk) == "onset"
+        assert desk.failed and lab.stage(desk) == "onset"
     do(desk, f"onset {at + 3}")
-    assert labwork.stage(desk) == "back"
+    assert lab.stage(desk) == "back"
     newest = (at // 20) * 20
-    for bad in (newest + 20, newest - 20):
-        do(desk, f"back {bad}")
-        assert desk.failed
+    for bad in (newest + 40, newest - 40):
+        if bad >= 0:
+            do(desk, f"back {bad}")
+            assert desk.failed
+    named = lab.full_diagnosis(desk).roll_back_to.step
+    assert f"checkpoint-{newest}" in do(desk, f"back {named}") and not desk.failed
     with pytest.raises(BadUsage):
         do(desk, "back 33")
     do(desk, f"back {newest}")
+    shown = do(desk, "diagnose")
+    assert "since step" in shown and "checkpoint-" in shown and "change one thing" not in shown
     for bad in (
         "change",
         "change lr=1e-4 beta=0.1",
@@ -491,7 +595,7 @@ def test_the_procedure_from_end_to_end(trained):
             do(desk, bad)
     do(desk, hidden["cures"])
     do(desk, "smoke")
-    labwork._diagnosis.cache_clear()  # as when every command is a process of its own
+    lab._diagnosis.cache_clear()  # as when every command is a process of its own
     do(desk, "plot")
     truth = desk.progress.lab["verdict"]
     assert truth in (
@@ -499,7 +603,7 @@ def test_the_procedure_from_end_to_end(trained):
         "inconclusive",
     )  # 20 steps may be too few, and the exercise then says so
     do(desk, "judge worse")
-    assert desk.failed and labwork.stage(desk) == "judge"
+    assert desk.failed and lab.stage(desk) == "judge"
     if truth == "inconclusive":
         assert "smoke 40" in do(desk, "judge 看不出") and not desk.done
         do(desk, "smoke 60")

@@ -37,6 +37,8 @@ def drawn(role, *knots, log=False, noise=0.02):
         ("plunges", drawn("acc", (0, 0.6), (60, 0.6), (75, 0.0), (199, 0.0), noise=0.3)),
         # Noise alone never makes a slow curve sudden.
         ("rises", drawn("trunc", (0, 0.05), (199, 0.6), noise=0.3)),
+        ("drifts", drawn("ratio_geo", (0, 1.0), (60, 1.0), (199, 0.96), noise=0.005)),
+        ("flat", drawn("ratio_geo", (0, 1.0), (199, 0.995), noise=0.005)),
         ("flat", drawn("entropy", (0, 1.84), (199, 1.80))),
     ],
 )

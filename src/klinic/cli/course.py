@@ -30,4 +30,7 @@ def command(words: tuple[str, ...], progress: Path | None, lang: str | None) -> 
     from klinic.course.shell import once, shell
 
     place, spoken = progress or default_place(), language(lang)
-    return once(place, spoken, words) if words else shell(place, spoken)
+    if not words:
+        return shell(place, spoken)
+    given = {"--progress": str(progress) if progress else "", "--lang": lang or ""}
+    return once(place, spoken, words, {name: value for name, value in given.items() if value})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from klinic.course import order
 from klinic.course.answers import slugs
 from klinic.course.desk import Desk
 from klinic.course.judge import agrees, contradiction, curve, diagnosed, right
@@ -28,7 +29,7 @@ def answer(desk: Desk, words: Sequence[str]) -> str:
 
         return lab_answer(desk, words)
     if kind == "read":
-        raise BadUsage(desk.say("error.no_answer"), "read", f"{desk.prefix}next")
+        raise BadUsage(desk.say("error.no_answer"), "read", desk.call("next"))
     if kind == "quiz":
         from klinic.course.quiz import answer as quiz_answer
 
@@ -53,7 +54,10 @@ def answer(desk: Desk, words: Sequence[str]) -> str:
     if good and logs[0].mind:
         said, good = _minding(desk, logs[0], minded)
         lines += [flowed(said)] if said else []
-    return _settle(desk, named + minded, good, "\n".join(lines))
+    text = _settle(desk, named + minded, good, "\n".join(lines))
+    if named and not minded and logs[0].mind and right(logs[0], named[0]):
+        desk.failed = False  # half an answer, but nothing wrong in it
+    return text
 
 
 def _verdict(desk: Desk, log: Log, slug: str) -> str:
@@ -90,7 +94,7 @@ def _settle(desk: Desk, given: Sequence[str], good: bool, text: str) -> str:
 
 
 def _retry(desk: Desk) -> str:
-    again = ["hint", "answer ..."]
+    again = ["hint", desk.answer_form()]
     if desk.task.kind == "pair":
         again.append("diff")
     elif desk.task.kind == "scene":
@@ -118,9 +122,19 @@ def explanation(desk: Desk) -> str:
         "",
         flowed(desk.say(desk.about(why), **names)),
         "",
-        flowed(desk.say(desk.about("act"), **names)),
+        *_acts(desk, logs, names),
     ]
+    first = [order.why_first(desk, log.name, diagnosed(desk, log)) for log in logs]
+    lines += ["", *map(flowed, filter(None, first))] if any(first) else []
     return "\n".join(lines)
+
+
+def _acts(desk: Desk, logs: Sequence[Log], names: dict[str, str]) -> list[str]:
+    """What one does, log by log in the order shown."""
+    if len(logs) == 1:
+        return [flowed(desk.say(desk.about("act")))]
+    told = {name: desk.say(f"{desk.about('act')}.{i}") for i, name in names.items()}
+    return [flowed(f"- {log.name}: {told[log.name]}") for log in logs if log.name in told]
 
 
 def diff(desk: Desk, words: Sequence[str]) -> str:
@@ -155,7 +169,7 @@ def diff(desk: Desk, words: Sequence[str]) -> str:
 def diagnose(desk: Desk, words: Sequence[str]) -> str:
     """klinic's own diagnosis of the logs, and whether learner and tool agree."""
     if desk.task.kind == "lab":
-        from klinic.course.labwork import answered_lab
+        from klinic.course.hidden import answered_lab
 
         if not answered_lab(desk):
             raise BadUsage(desk.say("answer.first", what="diagnose"), "diagnose", "answer")
@@ -184,12 +198,14 @@ def diagnose(desk: Desk, words: Sequence[str]) -> str:
 
 def _after_diagnosis(desk: Desk) -> str:
     if desk.task.kind == "lab":
+        from klinic.course.hidden import reached, stage
         from klinic.course.labwork import advice
 
-        return advice(desk)
-    return desk.type("next") if desk.done else desk.type("answer ...", "hint")
+        note = "" if reached(stage(desk), "smoke") else flowed(desk.say("lab.masked.note")) + "\n\n"
+        return note + advice(desk)
+    return desk.type("next") if desk.done else desk.type(desk.answer_form(), "hint")
 
 
 def _answered(desk: Desk, what: str) -> None:
     if not desk.answered:
-        raise BadUsage(desk.say("answer.first", what=what), what, f"{desk.prefix}answer ...")
+        raise BadUsage(desk.say("answer.first", what=what), what, desk.call(desk.answer_form()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from klinic.course import look
 from klinic.course.answers import letters
@@ -11,9 +10,8 @@ from klinic.course.desk import Desk
 from klinic.course.plan import PARTS, Task, following, ids, tasks
 from klinic.course.progress import Progress
 from klinic.course.scenes import Log
-from klinic.course.words import flowed, hints
+from klinic.course.words import flowed, has, hints
 from klinic.errors import BadUsage, did_you_mean
-from klinic.render._layout import wrap
 
 PAGES = 4
 
@@ -128,9 +126,10 @@ def show(desk: Desk) -> str:
         from klinic.course.quiz import question
 
         return head + "\n\n" + question(desk) + "\n\n" + advice(desk)
-    parts = [head, flowed(desk.say(desk.about("ask")))]
     logs = desk.logs()
     real = any(not log.drawn for log in logs)
+    asked = desk.about("real_ask" if real and has(desk.about("real_ask"), desk.lang) else "ask")
+    parts = [head, flowed(desk.say(asked))]
     parts.append(flowed(desk.say("real.note" if real else "real.drawn")))
     for log in logs:
         parts.append(f"{_titled(desk, log)}\n{look.drawing(log)}")
@@ -161,95 +160,9 @@ def advice(desk: Desk) -> str:
     if desk.done:
         return desk.type("next")
     if one.kind == "quiz":
-        return desk.type("answer a", "hint")
-    name = one.logs[-1] if one.logs else ""
-    example = "answer a b" if len(one.logs) == 2 else "answer a"
-    return desk.type(f"cat {name}", "hint", "words", example)
-
-
-def ls(desk: Desk, words: Sequence[str]) -> str:
-    """The logs of the exercise."""
-    logs = desk.logs()
-    if not logs:
-        return desk.say("log.none") + "\n" + advice(desk)
-    lines = []
-    for log in logs:
-        text = desk.say(
-            "log.ls",
-            name=log.name,
-            n=len(log.rows),
-            first=log.steps[0],
-            last=log.steps[-1],
-            keys=" ".join(log.keys),
-        )
-        lines.append(flowed("- " + text))
-        if log.source and desk.done:
-            lines.append(wrap(desk.say("real.made", by=log.source), "  ", "    "))
-    return "\n".join(lines) + "\n\n" + desk.type(f"cat {logs[0].name}", "plot")
-
-
-def cat(desk: Desk, words: Sequence[str]) -> str:
-    """Rows of a log: all of it thinned out, or every step between two."""
-    named = [word for word in words if not word.isdigit()]
-    bounds = [int(word) for word in words if word.isdigit()]
-    log = desk.log(named[0] if named else None)
-    first = bounds[0] if bounds else None
-    last = bounds[1] if len(bounds) > 1 else (first + 20 if first is not None else None)
-    text = look.table(log, first, last)
-    if first is None and len(log.rows) > look.ROWS:
-        every = -(-len(log.rows) // (look.ROWS - 1))
-        text += "\n\n" + desk.say("log.rows", every=every, name=log.name)
-    return f"{log.name}\n{text}\n\n{advice(desk)}"
-
-
-def plot(desk: Desk, words: Sequence[str]) -> str:
-    """Curves in the terminal, and a picture: before an answer without any judgement in it."""
-    from klinic.course.picture import picture
-
-    out = None
-    rest = list(words)
-    if "-o" in rest:
-        at = rest.index("-o")
-        out = Path(rest[at + 1]) if at + 1 < len(rest) else None
-        del rest[at : at + 2]
-    logs = [desk.log(rest[0])] if rest else desk.logs()
-    if not logs:
-        raise BadUsage(desk.say("log.none"), desk.task.typed, desk.say("error.task_hint"))
-    parts = []
-    for log in logs:
-        place = picture(desk, log, out if len(logs) == 1 else None)
-        parts.append(f"{log.name}\n{look.drawing(log)}\n{desk.say('log.picture', place=place)}")
-    if not desk.answered:
-        parts.append(desk.say("log.unjudged"))
-    if desk.task.kind == "lab":
-        from klinic.course.labwork import plotted
-
-        plotted(desk)
-    return "\n\n".join(parts) + "\n\n" + advice(desk)
-
-
-def samples(desk: Desk, words: Sequence[str]) -> str:
-    """What the policy wrote near the end."""
-    logs = [desk.log(words[0])] if words else desk.logs()
-    parts = []
-    for log in logs:
-        told = look.samples(log) or "  " + desk.say("log.samples_none", name=log.name)
-        parts.append(f"{log.name}\n{told}")
-    return "\n\n".join(parts or [desk.say("log.none")]) + "\n\n" + advice(desk)
-
-
-def save(desk: Desk, words: Sequence[str]) -> str:
-    """Write the logs of the exercise as files, for ``klinic diagnose`` or the learner's own tools."""
-    from klinic.course.scenes import save as write
-
-    folder = Path(words[0]) if words else Path()
-    try:
-        places = [write(log, folder) for log in desk.logs()]
-    except OSError:
-        raise BadUsage(
-            desk.say("error.folder"), str(folder), desk.say("error.folder_hint")
-        ) from None
-    return "\n".join(desk.say("log.saved", place=place) for place in places) or desk.say("log.none")
+        return desk.type(desk.answer_form(), "hint") + "\n" + desk.answer_example()
+    looks = [f"cat {one.logs[-1]}", "legend", "hint", "words"]
+    return desk.type(*looks, desk.answer_form()) + "\n" + desk.answer_example()
 
 
 def hint(desk: Desk, words: Sequence[str]) -> str:
@@ -264,12 +177,18 @@ def hint(desk: Desk, words: Sequence[str]) -> str:
     known = known or hints(desk.about("hints"), desk.lang)
     if not known:
         return desk.say("hint.none") + "\n" + advice(desk)
-    n = min(progress.hints.get(progress.key(), 0) + 1, len(known))
-    progress.hints[progress.key()] = n
-    text = f"{desk.say('hint.grade', n=n, all=len(known))}\n{flowed(known[n - 1])}"
-    if n == len(known) and one.kind != "quiz":
-        text += "\n" + desk.say("hint.last", what="diff" if one.kind == "pair" else "diagnose")
+    text = graded(desk, progress.key(), known)
+    if progress.hints[progress.key()] == len(known) and one.kind != "quiz":
+        text += "\n" + desk.say("hint.after", what="diff" if one.kind == "pair" else "diagnose")
     return text + "\n\n" + advice(desk)
+
+
+def graded(desk: Desk, key: str, known: Sequence[str]) -> str:
+    """The next hint under a key; the last one says so, and stays."""
+    count = desk.progress.hints
+    n = count[key] = min(count.get(key, 0) + 1, len(known))
+    grade = "hint.last" if n == len(known) else "hint.grade"
+    return f"{desk.say(grade, n=n, all=len(known))}\n{flowed(known[n - 1])}"
 
 
 def words_(desk: Desk, words: Sequence[str]) -> str:
@@ -297,7 +216,7 @@ def round_(desk: Desk, words: Sequence[str]) -> str:
 def reset(desk: Desk, words: Sequence[str]) -> str:
     """Forget all progress; asked twice, since it cannot be taken back."""
     if [word.lower() for word in words] not in (["yes"], ["是"]):
-        raise BadUsage(desk.say("error.reset"), "reset", f"{desk.prefix}reset yes")
+        raise BadUsage(desk.say("error.reset"), "reset", desk.call("reset yes"))
     desk.progress = Progress()
     return desk.say("reset.done") + "\n" + desk.type("next")
 
@@ -308,6 +227,8 @@ def lang(desk: Desk, words: Sequence[str]) -> str:
     if wanted not in ("en", "zh"):
         raise BadUsage(desk.say("error.task", word=wanted), "lang", "lang en, lang zh")
     desk.lang = wanted
+    if desk.prefix:  # every command is a process of its own: only the option can carry it on
+        desk.given["--lang"] = wanted
     return desk.say("shell.language") + "\n" + advice(desk)
 
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from klinic.course.plan import Task, task
 from klinic.course.progress import Progress
-from klinic.course.scenes import Log, log
+from klinic.course.scenes import Log, log, specs
 from klinic.course.words import tell
 from klinic.errors import BadUsage, did_you_mean
+from klinic.render._layout import WIDTH, columns, wrap
 
 
 @dataclass
 class Desk:
-    """One learner at work. prefix: what stands before a command, ``klinic course `` outside the shell."""
+    """One learner at work.
+
+    prefix: what stands before a command, ``klinic course`` outside the shell. given: the options typed with it.
+    """
 
     progress: Progress
     place: Path
     lang: str
     prefix: str = ""
+    given: dict[str, str] = field(default_factory=dict)
     leave: bool = False
     failed: bool = field(default=False)  # the last answer was wrong
 
@@ -32,15 +38,48 @@ class Desk:
         """One of the course's sentences."""
         return tell(key, self.lang, **values)
 
+    def call(self, command: str) -> str:
+        """A command as the learner types it, with the options given so far."""
+        if not self.prefix:
+            return command
+        options = [f"{name} {shlex.quote(value)}" for name, value in self.given.items()]
+        return " ".join([self.prefix, *options, command])
+
     def type(self, *commands: str) -> str:
-        """The line that tells what to type next."""
-        typed = [f"{self.prefix}{command}" for command in commands]
-        return self.say("shell.next", what=self.say("shell.or").join(typed))
+        """What to type next: one line, or one a command where they do not fit."""
+        typed = [self.call(command) for command in commands]
+        line = self.say("shell.next", what=self.say("shell.or").join(typed))
+        if len(typed) == 1 or columns(line) <= WIDTH:
+            return line
+        return "\n".join([self.say("shell.next_list"), *(f"  {command}" for command in typed)])
+
+    def slot(self, name: str) -> str:
+        """A place for the learner to fill in: ``<step>``."""
+        return f"<{self.say(f'slot.{name}')}>"
+
+    def answer_form(self) -> str:
+        """How an answer is typed here: ``answer <word> <word>``."""
+        if self.task.kind == "quiz":
+            return f"answer {self.slot('letters' if self.several else 'letter')}"
+        return " ".join(["answer", *[self.slot("word")] * max(1, len(self.task.logs))])
+
+    def answer_example(self) -> str:
+        """The line that says how to fill in an answer, with one that is right nowhere."""
+        quiz = "a f" if self.several else "d"
+        pair = len(self.task.logs) == 2
+        example = quiz if self.task.kind == "quiz" else "e b" if pair else "f"
+        text = self.say("shell.example_pair" if pair else "shell.example", what=f"answer {example}")
+        return wrap(text)
+
+    @property
+    def several(self) -> bool:
+        """Whether the question has several right letters."""
+        return self.task.kind == "quiz" and len(specs()["quiz"][self.task.number]) > 1
 
     def logs(self) -> list[Log]:
         """The logs of the current exercise, in order."""
         if self.task.kind == "lab":
-            from klinic.course.labwork import lab_log
+            from klinic.course.hidden import lab_log
 
             found = lab_log(self)
             return [found] if found is not None else []

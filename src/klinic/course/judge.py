@@ -28,7 +28,7 @@ def diagnosis(name: str, turn: int) -> Diagnosis:
 def diagnosed(desk: Desk, one: Log) -> Diagnosis:
     """klinic's diagnosis of a log of the current exercise."""
     if desk.task.kind == "lab":
-        from klinic.course.labwork import lab_diagnosis
+        from klinic.course.hidden import lab_diagnosis
 
         return lab_diagnosis(desk)
     return diagnosis(one.name, desk.progress.turn)
@@ -48,7 +48,7 @@ def agrees(one: Log, answer: Diagnosis) -> bool:
     return one.answer in benign or "healthy" in (one.answer, *one.also)
 
 
-def contradiction(one: Log, answer: Diagnosis, slug: str, lang: str) -> str:
+def contradiction(one: Log, answer: Diagnosis, slug: str, lang: str, dated: bool = True) -> str:
     """The curve that the wrong answer ``slug`` cannot explain, with its numbers here."""
     finding = next((f for f in answer.findings if f.failure == slug), None)
     if slug == "healthy" and answer.main is not None:
@@ -60,8 +60,8 @@ def contradiction(one: Log, answer: Diagnosis, slug: str, lang: str) -> str:
         if told is not None:
             return _sentence(finding, told, lang)
     if finding is not None and finding.status == "consequence":
-        return tell("judge.follows", lang, slug=slug, curve=curve(one, answer, lang))
-    return tell("judge.unexplained", lang, slug=slug, curve=curve(one, answer, lang))
+        return tell("judge.follows", lang, slug=slug, curve=curve(one, answer, lang, (), dated))
+    return tell("judge.unexplained", lang, slug=slug, curve=curve(one, answer, lang, (), dated))
 
 
 def _told(finding: Finding, evidence: tuple[Evidence, ...]) -> Evidence | None:
@@ -80,20 +80,21 @@ def _sentence(finding: Finding, e: Evidence, lang: str) -> str:
     )
 
 
-def curve(one: Log, answer: Diagnosis, lang: str, roles: Sequence[str] = ()) -> str:
+def curve(
+    one: Log, answer: Diagnosis, lang: str, roles: Sequence[str] = (), dated: bool = True
+) -> str:
     """Curves of a log in words, the deciding ones by default: ``entropy 1.84 -> 0.01 plunges from step 52``."""
     from klinic.facts import Facts
-    from klinic.text import figure, say
+    from klinic.text import figure
 
     facts = Facts(answer.run)
     told = []
     for role in roles or one.tells:
         shape = facts.shape(role)
         if shape is not None:
-            at = shape.onset if shape.changed else None
-            since = f" {say('text.from_step', lang, step=at.step)}" if at else ""
+            at = shape.onset if shape.changed and dated else None
             told.append(
                 f"{words.metric_title(role, lang)} {figure(shape.before)} -> {figure(shape.after)} "
-                f"{say(f'word.{shape.word}', lang)}{since}"
+                f"{words.shaped(shape.word, at.step if at else None, lang)}"
             )
     return "; ".join(told) if lang == "en" else "；".join(told)

@@ -12,6 +12,7 @@ from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage, did_you_mean
 
 SMOKE = 20  # steps of the short run
+LONGEST = 60  # steps of a short run at most
 EARLY, LATE = 12, 20  # steps around the injection that count as the onset; it takes a few to show
 NEAR = 8  # steps around an interval or a step that was computed
 VERDICTS = {
@@ -56,9 +57,13 @@ def _mean(log: Log, key: str, first: int, last: int) -> float | None:
 
 
 def checkpoint(
-    desk: Desk, place: Path, label: dict[str, Any], dated: int, step: int
-) -> tuple[bool, str]:
-    """Whether the checkpoint exists, lies before the onset the learner found, and still near enough to test."""
+    desk: Desk, place: Path, label: dict[str, Any], answer: Diagnosis, dated: int, step: int
+) -> tuple[int, str]:
+    """Steps of a short run that meets the trouble from this checkpoint, 0 where it will not do; and what is said.
+
+    Any whole checkpoint will do that lies before the trouble, before the onset the learner found, or before the low
+    edge of klinic's own interval, as long as a short run from it reaches the trouble at all.
+    """
     at, shown = int(label["inject_step"]), int(label["manifest"]["step"])
     have = sorted(int(c.name.partition("-")[2]) for c in place.glob("checkpoint-*"))
     if step not in have:
@@ -67,21 +72,30 @@ def checkpoint(
             "back",
             desk.say("lab.back.have", list=" ".join(map(str, have))),
         )
-    best = max(c for c in have if c <= max(at, min(dated, shown)))
-    values = {"step": step, "at": at, "best": best, "steps": SMOKE}
-    if step > best:
-        return False, desk.say("lab.back.after", **values)
-    if step + SMOKE <= at:  # the short run would end before the fault is met
-        return False, desk.say("lab.back.blind", **values)
-    if step > at:
-        return True, desk.say("lab.back.quiet", **values)
-    return True, desk.say("lab.back.right" if step == best else "lab.back.far", **values)
+    found = answer.main.onset if answer.main is not None else None
+    low = found.low if found is not None else at
+    safe = max(at, min(max(dated, low), shown))
+    best = max(c for c in have if c <= at)
+    need = max(SMOKE, -(-(at + SMOKE - step) // SMOKE) * SMOKE) if step < best else SMOKE
+    values = {"step": step, "at": at, "best": best, "steps": need, "longest": LONGEST}
+    if step > safe:
+        return 0, desk.say("lab.back.after", **values)
+    if need > LONGEST:
+        return 0, desk.say("lab.back.blind", **values)
+    kind = "quiet" if step > at else "right" if step == best else "far"
+    said = desk.say(f"lab.back.{kind}", **values)
+    tool = answer.roll_back_to
+    if tool is not None and tool.step != best:
+        said += " " + desk.say("lab.back.tool", tool=tool.step, low=low)
+    return need, said
 
 
 def change(desk: Desk, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Exactly one setting or one repair. Raises BadUsage for none, several or an unknown one."""
     from klinic.lab.settings import DEFAULTS, GROUPS, Settings, changed, parse_changes
 
+    if len(words) == 2 and words[0] in DEFAULTS:  # as klinic writes the lab's settings
+        words = ["=".join(words)]
     pairs = [word for word in words if "=" in word]
     rest = [word for word in words if "=" not in word and word.lower() not in ("fix", "--fix")]
     if len(pairs) + len(rest) != 1:

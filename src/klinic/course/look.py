@@ -33,7 +33,14 @@ TABLE = [
     "gnorm",
     "grad_norm",
     "valid",
-]
+    "zero_std",
+    "frac_zero_std",
+    "ratio_outside",
+    "ratio_geo",
+    "uniq",
+    "mismatch_abs",
+    "eval_acc",
+]  # in this order, as many as fit
 HIDDEN = (
     "frac_all_wrong",
     "eos_rate",
@@ -78,8 +85,13 @@ def drawing(one: Log) -> str:
     )
 
 
-def table(one: Log, first: int | None = None, last: int | None = None) -> str:
-    """Rows of the log; without bounds about twenty, evenly spread, the last one among them."""
+def table(
+    one: Log, first: int | None = None, last: int | None = None, wanted: Sequence[str] = ()
+) -> str:
+    """Rows of the log; without bounds about twenty, evenly spread, the last one among them.
+
+    wanted: the log's own names of the columns; without, as many as a terminal holds.
+    """
     rows = [
         row
         for row in one.rows
@@ -88,7 +100,7 @@ def table(one: Log, first: int | None = None, last: int | None = None) -> str:
     if len(rows) > ROWS and first is None and last is None:
         every = -(-len(rows) // (ROWS - 1))
         rows = [*rows[::every], *([] if (len(rows) - 1) % every == 0 else rows[-1:])]
-    keys = [key for key in TABLE if key in one.keys]
+    keys = [key for key in wanted or TABLE if key in one.keys]
     cells = [[short("step"), *map(short, keys)]]
     for row in rows:
         cells.append(
@@ -97,8 +109,10 @@ def table(one: Log, first: int | None = None, last: int | None = None) -> str:
         )
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
+    while sum(widths) + len(gap) * (len(widths) - 1) > WIDTH:
+        widths.pop()
     return "\n".join(
-        gap.join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)) for line in cells
+        gap.join(cell.rjust(w) for cell, w in zip(line, widths, strict=False)) for line in cells
     )
 
 

@@ -16,6 +16,7 @@ NOISE = 0.02  # relative step-to-step noise of a drawn curve, as in the failures
 CARRY = 0.3  # part of one step's noise that the next one keeps
 QUIET = {"ratio": 0.001}  # a mean over thousands of tokens hardly moves
 KEYS = ("reward", "acc", "entropy", "kl", "adv_std", "clip", "ratio", "len", "trunc", "gnorm")
+FOLLOWS = "zero_std"  # the share of groups without spread, which adv_std implies: 1 - adv_std^2
 SHARES = ("acc", "clip", "trunc")
 ROUNDS = (1, 2)
 
@@ -98,10 +99,11 @@ def _drawn(name: str, spec: dict[str, Any]) -> Log:
     rows = []
     for i in range(len(steps)):
         row = {"step": float(i)} | {key: columns[key][i] for key in KEYS}
-        rows.append(row | ({"valid": float(batch)} if batch else {}))
+        row |= {"valid": float(batch)} if batch else {}
+        rows.append(row | {FOLLOWS: max(0.0, 1 - row["adv_std"] ** 2)})
     return Log(
         name,
-        (*KEYS, *(("valid",) if batch else ())),
+        (*KEYS, *(("valid",) if batch else ()), FOLLOWS),
         tuple(rows),
         spec["answer"],
         tuple(spec.get("also", ())),
@@ -155,6 +157,7 @@ def line(row: dict[str, float]) -> str:
     ]
     if "valid" in row:
         parts.append(f"valid={row['valid']:.0f}")
+    parts.append(f"zero_std={row[FOLLOWS]:.3f}")
     return f"[{row['step']:4.0f}] " + " ".join(parts)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from klinic.course import answering, commands, labwork
+from klinic.course import answering, commands, labwork, looking
 from klinic.course.desk import Desk
+from klinic.course.legend import legend
 from klinic.course.plan import tasks
 from klinic.course.progress import load, store
 from klinic.errors import BadUsage, KlinicError, did_you_mean
@@ -24,11 +25,12 @@ COMMANDS: dict[str, Command] = {
     "scene": commands.go("scene"),
     "quiz": commands.go("quiz"),
     "lab": commands.go("lab"),
-    "ls": commands.ls,
-    "cat": commands.cat,
-    "plot": commands.plot,
-    "samples": commands.samples,
-    "save": commands.save,
+    "ls": looking.ls,
+    "cat": looking.cat,
+    "plot": looking.plot,
+    "samples": looking.samples,
+    "save": looking.save,
+    "legend": legend,
     "hint": commands.hint,
     "words": commands.words_,
     "answer": answering.answer,
@@ -63,16 +65,16 @@ def perform(desk: Desk, words: Sequence[str]) -> str:
     return text
 
 
-def once(place: Path, lang: str, words: Sequence[str]) -> int:
-    """One command and out. Returns 1 where it was an answer and wrong, else 0."""
-    desk = _desk(place, lang, "klinic course ")
+def once(place: Path, lang: str, words: Sequence[str], given: dict[str, str]) -> int:
+    """One command and out; ``given``: the options to repeat. Returns 1 where it was an answer and wrong, else 0."""
+    desk = _desk(place, lang, "klinic course", given)
     click.echo(perform(desk, words))
     return int(desk.failed)
 
 
 def shell(place: Path, lang: str) -> int:
     """Read commands until there are no more, from a terminal or a pipe."""
-    desk = _desk(place, lang, "")
+    desk = _desk(place, lang, "", {})
     terminal = sys.stdin.isatty()
     if terminal:
         _history()
@@ -137,9 +139,9 @@ def _history() -> None:
         import readline  # noqa: F401
 
 
-def _desk(place: Path, lang: str, prefix: str) -> Desk:
+def _desk(place: Path, lang: str, prefix: str, given: dict[str, str]) -> Desk:
     progress, aside = load(place)
-    desk = Desk(progress, place, lang, prefix)
+    desk = Desk(progress, place, lang, prefix, given)
     if aside is not None:
         click.echo(desk.say("shell.aside", place=aside), err=True)
     return desk

@@ -17,6 +17,7 @@ from klinic.vitals import Role
 # hundredths of a share (science.md 1.2 e: both the size and z must pass).
 FLAT_LOG = 0.30
 FLAT_SHARE = 0.07
+DRIFT = 0.02  # of a ratio that should stand at 1: the lab's broken syncs move its geometric mean by 0.03 to 0.05
 FLAT_LEVEL = 4.0  # in units of the curve's own noise
 SURE_Z = 6.0  # science.md 1.2 e
 # A surge or a plunge is "an order of magnitude within a few steps" (seed 003): a quotient that rounds to one order, and
@@ -191,16 +192,21 @@ class Shape:
     @cached_property
     def word(self) -> str:
         """One of flat, rises, falls, surges, plunges, drifts, levels off, noisy."""
+        if self.role.steady and (self.changed or self._drifted):
+            return "drifts"
         if not self.changed:
             return "noisy" if self._restless else "flat"
         up = self.change > 0
-        if self.role.steady:
-            return "drifts"
         if self.sudden:
             return "surges" if up else "plunges"
         if up and self.levelled and self._drawn_level:
             return "levels off"
         return "rises" if up else "falls"
+
+    @property
+    def _drifted(self) -> bool:
+        """Whether a ratio that should be 1 left it by little, and surely."""
+        return self.role.scale == "share" and abs(self.change) >= DRIFT and self.z >= SURE_Z
 
     @cached_property
     def _restless(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from klinic.diagnosis import Diagnosis, Finding
 from klinic.failures import Evidence
 from klinic.render import _words as words
-from klinic.render._layout import columns, pad, wrap
+from klinic.render._layout import WIDTH, columns, pad, wrap
 from klinic.text import page, say
 
 COLOURS = {
@@ -195,17 +195,12 @@ def _table(rows: Sequence[tuple[Evidence, str | None]], lang: str) -> list[str]:
     widths = [max((columns(row[i]) for row in cells), default=0) for i in range(3)]
     lines = []
     for row in cells:
-        line = "  " + "  ".join([*(pad(row[i], widths[i]) for i in range(3)), row[3]])
-        if columns(line) > 80:
-            line = (
-                "  "
-                + "  ".join(
-                    pad(row[i], min(widths[i], columns(row[i]) if i == 2 else widths[i]))
-                    for i in range(3)
-                )
-                + "\n      "
-                + row[3]
-            )
+        parts = [*(pad(row[i], widths[i]) for i in range(3)), row[3]]
+        line = "  " + "  ".join(parts)
+        keep = 3
+        while columns(line.partition("\n")[0].rstrip()) > WIDTH and keep > 1:
+            line = "  " + "  ".join(parts[:keep]).rstrip() + "\n      " + "  ".join(row[keep:])
+            keep -= 1
         lines.append(line.rstrip())
     return lines
 
