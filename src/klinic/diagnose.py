@@ -13,6 +13,7 @@ from klinic.facts import FEW, SOME, Facts, NotLogged
 from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
 from klinic.read import read_all
 from klinic.run import Run
+from klinic.thresholds import Chosen, chosen_cards
 from klinic.vitals import VITALS, role_of
 
 ENOUGH = 8  # logged points below which "healthy" is not a result
@@ -30,22 +31,31 @@ def diagnose(
     *,
     only: Collection[str] = (),
     skip: Collection[str] = (),
+    thresholds: Chosen | None = None,
     **options: Any,
 ) -> Diagnosis:
-    """Diagnose one run. Raises UnreadableInput, or BadUsage for an unknown slug."""
+    """Diagnose one run. Raises UnreadableInput, or BadUsage for an unknown slug.
+
+    thresholds: other numbers for some failures, ``{"kl-runaway": {"surge": 8}}``.
+    """
     if isinstance(path, Run):
-        return judge(path, only, skip)
+        return judge(path, only, skip, thresholds)
     from klinic.read import read
 
-    return judge(read(path, **options), only, skip)
+    return judge(read(path, **options), only, skip, thresholds)
 
 
 def diagnose_all(
-    path: str | Path, *, only: Collection[str] = (), skip: Collection[str] = (), **options: Any
+    path: str | Path,
+    *,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    thresholds: Chosen | None = None,
+    **options: Any,
 ) -> list[Diagnosis]:
     """Diagnose every run under a path, worst first."""
     order = {"failing": 0, "caution": 1, "unclear": 2, "healthy": 3}
-    found = [judge(run, only, skip) for run in read_all(path, **options)]
+    found = [judge(run, only, skip, thresholds) for run in read_all(path, **options)]
     return sorted(
         found,
         key=lambda d: (
@@ -55,11 +65,16 @@ def diagnose_all(
     )
 
 
-def judge(run: Run, only: Collection[str] = (), skip: Collection[str] = ()) -> Diagnosis:
+def judge(
+    run: Run,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    thresholds: Chosen | None = None,
+) -> Diagnosis:
     """The diagnosis of a run that was read."""
     from klinic.advise import advise, how_to_log
 
-    chosen = _chosen(only, skip)
+    chosen = _chosen(only, skip, thresholds)
     facts = Facts(run)
     findings = [_ask(card, facts, run) for card in chosen]
     findings = _causes_first(findings, run)
@@ -76,8 +91,8 @@ def judge(run: Run, only: Collection[str] = (), skip: Collection[str] = ()) -> D
     return advise(answer, facts)
 
 
-def _chosen(only: Collection[str], skip: Collection[str]) -> list[Card]:
-    known = cards()
+def _chosen(only: Collection[str], skip: Collection[str], thresholds: Chosen | None) -> list[Card]:
+    known = chosen_cards(thresholds)
     for slug in [*only, *skip]:
         if slug not in known:
             raise BadUsage(

@@ -14,6 +14,7 @@ import click
 
 from klinic import __version__
 from klinic.errors import KlinicError, did_you_mean
+from klinic.settings import settings
 
 BUG = 70  # exit code of a bug in klinic (sysexits EX_SOFTWARE)
 
@@ -51,12 +52,18 @@ class Verbs(click.Group):
 @click.version_option(__version__, prog_name="klinic")
 def klinic() -> None:
     """Say what is wrong with an RL post-training run, since which step, and what to change first."""
+    if settings().thresholds:
+        from klinic.thresholds import CHOSEN
+
+        CHOSEN.set(settings().thresholds)
 
 
 def language(asked: str | None) -> str:
-    """The language asked for, else the locale's: zh or en."""
+    """The language asked for, else that of KLINIC_LANG, of klinic.toml, or of the locale: zh or en."""
     if asked:
         return asked
+    if settings().lang and not os.environ.get("KLINIC_LANG"):
+        return str(settings().lang)
     for name in ("KLINIC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         if os.environ.get(name):
             return "zh" if os.environ[name].lower().startswith("zh") else "en"

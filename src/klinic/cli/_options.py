@@ -8,6 +8,14 @@ from pathlib import Path
 import click
 
 from klinic.files import write_whole
+from klinic.settings import settings
+
+
+def _with_settings(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    return (*(f"{role}={key}" for role, key in settings().map.items()), *given)
+
 
 lang_option = click.option(
     "--lang", type=click.Choice(["en", "zh"]), default=None, help="language (default: the locale's)"
@@ -17,6 +25,7 @@ map_option = click.option(
     "mapping",
     multiple=True,
     metavar="METRIC=KEY",
+    callback=_with_settings,
     help="the log's own key for a metric, e.g. entropy=my/key (repeatable)",
 )
 config_option = click.option(

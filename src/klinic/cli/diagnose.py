@@ -15,6 +15,7 @@ from klinic.cli._options import (
     output_option,
     trainer_option,
 )
+from klinic.settings import settings
 
 EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
 
@@ -30,8 +31,8 @@ EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
 @click.option(
     "--fail-on",
     type=click.Choice(["stop", "act", "caution"]),
-    default="act",
-    show_default=True,
+    default=lambda: settings().fail_on,
+    show_default="act",
     help="exit 1 from this severity on",
 )
 @click.option(
@@ -72,7 +73,7 @@ def command(
         found += diagnose_all(
             run,
             only=only,
-            skip=skip,
+            skip=(*settings().skip, *skip),
             trainer=trainer,
             mapping=parse_mapping(mapping),
             config=config,

@@ -14,9 +14,12 @@ from klinic.errors import BadUsage, did_you_mean
 
 @click.command("explain")
 @click.argument("name", required=False)
+@click.option(
+    "--thresholds", is_flag=True, help="add the failure's thresholds, as klinic.toml names them"
+)
 @lang_option
 @output_option
-def command(name: str | None, lang: str | None, output: Path | None) -> int:
+def command(name: str | None, thresholds: bool, lang: str | None, output: Path | None) -> int:
     """Print the page of a failure (entropy-collapse), or what a metric means (entropy). Without a name: list all."""
     from klinic.text import body, page
     from klinic.vitals import ROLES
@@ -31,7 +34,8 @@ def command(name: str | None, lang: str | None, output: Path | None) -> int:
     asked = name.lower().replace("_", "-")
     if asked in slugs:
         found = page(asked, spoken)
-        write(f"# {found.title}\n\n{found.summary}\n\n{body(asked, spoken)}", output)
+        text = f"# {found.title}\n\n{found.summary}\n\n{body(asked, spoken)}"
+        write(text + (_thresholds(asked, spoken) if thresholds else ""), output)
         return 0
     role = name.lower().replace("-", "_")
     if role in ROLES:
@@ -51,6 +55,20 @@ def failures() -> list[str]:
     spec = importlib.util.find_spec("klinic.failures")
     places = list(spec.submodule_search_locations or []) if spec is not None else []
     return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(places))
+
+
+def _thresholds(slug: str, lang: str) -> str:
+    from klinic.text import figure, say
+    from klinic.thresholds import CHOSEN, thresholds
+
+    lines = [f"\n## {say('explain.thresholds', lang)}\n", f"[thresholds.{slug}]"]
+    for name, value in thresholds(slug).items():
+        other = CHOSEN.get().get(slug, {}).get(name)
+        lines.append(
+            f"{name} = {figure(value if other is None else other)}"
+            + ("" if other is None else f"  # {say('explain.instead', lang, value=value)}")
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _metric(name: str, lang: str) -> str:
