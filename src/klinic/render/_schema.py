@@ -92,6 +92,14 @@ _ANSWER = _object(
     status=_choice("failing", "caution", "healthy", "unclear"),
     failure=_MAYBE_TEXT,
     confidence=_CONFIDENCE,
+    confidence_hit_rate=_maybe(
+        _object(
+            "share groups runs",
+            share={"type": "number"},
+            groups={"type": "integer"},
+            runs={"type": "integer"},
+        )
+    ),
     severity=_SEVERITY,
     onset=_maybe(_ONSET),
     first_mover=_MAYBE_TEXT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from klinic.calibration import hit_rates
 from klinic.diagnosis import Action, Diagnosis, Finding, Note
 from klinic.failures import Evidence
 from klinic.render.as_json import how, note_text
@@ -134,3 +135,12 @@ def unchecked(answer: Diagnosis, lang: str) -> list[str]:
 def title(slug: str, lang: str) -> str:
     """The failure's name in the language."""
     return page(slug, lang).title
+
+
+def hit_rate(finding: Finding, lang: str) -> str:
+    """How often the finding's word of confidence was right on labelled runs, as a sentence."""
+    rate = hit_rates().get(finding.confidence or "")
+    if rate is None:
+        return ""
+    word = say(f"confidence.{finding.confidence}", lang)
+    return say("text.hit_rate", lang, word=word, share=f"{rate.share:.0%}", runs=rate.runs)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from klinic import __version__
+from klinic.calibration import hit_rates
 from klinic.diagnosis import Action, Diagnosis, Finding, Missing
 from klinic.failures import Evidence, cards
 from klinic.text import say, say_of
@@ -58,6 +59,7 @@ def as_dict(answer: Diagnosis, lang: str) -> dict[str, Any]:
         "status": answer.status,
         "failure": main.failure if main else None,
         "confidence": main.confidence if main else None,
+        "confidence_hit_rate": _hit_rate(main),
         "severity": main.severity if main else None,
         "onset": _onset(main) if main else None,
         "first_mover": answer.first_mover,
@@ -80,6 +82,11 @@ def as_dict(answer: Diagnosis, lang: str) -> dict[str, Any]:
             for n in answer.notes
         ],
     }
+
+
+def _hit_rate(main: Finding | None) -> dict[str, Any] | None:
+    rate = hit_rates().get(main.confidence or "") if main is not None else None
+    return None if rate is None else msgspec.structs.asdict(rate)
 
 
 def note_text(sentence: str, values: dict[str, Any], lang: str) -> str:

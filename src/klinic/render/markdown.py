@@ -29,6 +29,7 @@ def _section(answer: Diagnosis, lang: str) -> str:
         ]
         lines += [
             f"**{words.title(main.failure, lang)}** {', '.join(part for part in parts if part)}. {page(main.failure, lang).summary}.",
+            words.hit_rate(main, lang),
             "",
         ]
         lines += ["| | | | |", "|---|---|---|---|"]

@@ -75,6 +75,8 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                 "  ",
             )
         )
+        if rate := words.hit_rate(main, lang):
+            lines.append(wrap(rate, "  ", "  "))
         lines.append("")
         rows = _evidence(answer, main)
         lines += _table([row for row in rows if row[0].before is not None], lang)
