@@ -340,6 +340,7 @@ def test_misuse_is_answered_with_what_to_do(desk, line, lang):
     with pytest.raises(KlinicError) as trouble:
         do(desk, line)
     assert trouble.value.hint
+    assert columns(f"error: {trouble.value}") <= 80 and columns(f"hint: {trouble.value.hint}") <= 80
 
 
 def test_plot_hides_the_diagnosis_until_there_is_an_answer(desk, tmp_path):

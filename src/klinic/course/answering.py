@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from klinic.course import order
@@ -94,7 +95,10 @@ def _settle(desk: Desk, given: Sequence[str], good: bool, text: str) -> str:
 
 
 def _retry(desk: Desk) -> str:
-    again = ["hint", desk.answer_form()]
+    tried = desk.progress.tries[desk.progress.key()][-1].split()
+    minding = desk.task.kind == "scene" and desk.logs()[0].mind and right(desk.logs()[0], tried[0])
+    form = f"answer healthy {desk.slot('curve')}" if minding else desk.answer_form()
+    again = ["hint", form]
     if desk.task.kind == "pair":
         again.append("diff")
     elif desk.task.kind == "scene":
@@ -134,7 +138,8 @@ def _acts(desk: Desk, logs: Sequence[Log], names: dict[str, str]) -> list[str]:
     if len(logs) == 1:
         return [flowed(desk.say(desk.about("act")))]
     told = {name: desk.say(f"{desk.about('act')}.{i}") for i, name in names.items()}
-    return [flowed(f"- {log.name}: {told[log.name]}") for log in logs if log.name in told]
+    colon = "：" if desk.lang == "zh" else ": "
+    return [flowed(f"- {log.name}{colon}{told[log.name]}") for log in logs if log.name in told]
 
 
 def diff(desk: Desk, words: Sequence[str]) -> str:
@@ -186,7 +191,7 @@ def diagnose(desk: Desk, words: Sequence[str]) -> str:
     for log in logs:
         found = diagnosed(desk, log)
         yours = dict(zip(all_logs, tries, strict=False)).get(log.name, "")
-        text = render([found], desk.lang)
+        text = re.sub(r"\n{3,}", "\n\n", render([found], desk.lang))
         if agrees(log, found):
             same = right(log, yours)
             text += "\n" + desk.say("judge.agree" if same else "judge.disagree", yours=yours)

@@ -204,9 +204,12 @@ def judge(desk: Desk, words: Sequence[str]) -> str:
         return _checked(desk, True, text, "smoke" if unsure else "change")
     desk.progress.done[desk.progress.key()] = True
     first = why_first(desk, "run", full_diagnosis(desk))
+    cures = hidden(desk)["cures"]
+    if cures.startswith("change fix") and not lab["fix"]:
+        text += "\n" + flowed(desk.say("lab.masks", cures=cures))
     what = label(desk)["what"][desk.lang]
     text += "\n" + flowed(
-        desk.say("lab.was", what=what, at=label(desk)["inject_step"], cures=hidden(desk)["cures"])
+        desk.say("lab.was", what=what, at=label(desk)["inject_step"], cures=cures)
     )
     return _checked(desk, True, "\n".join(filter(None, [text, first])), "done")
 
