@@ -249,7 +249,7 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     if (
         zero is not None
         and LOW_GROUPS[0] <= zero.after < LOW_GROUPS[1]
-        and not present & {"too-easy", "zero-advantage", "too-hard"}
+        and not present & {"too-easy", "zero-advantage", "too-hard", "entropy-collapse"}
     ):
         notes.append(
             Note(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from klinic.advise.checkpoints import roll_back_to
+from klinic.advise.disputes import disputes
 from klinic.advise.knobs import action
 from klinic.advise.smoke import smoke
 from klinic.diagnosis import Action, Diagnosis, Missing
@@ -22,7 +23,7 @@ def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
     """Add the first action, the others in order, and the checkpoint."""
     main = answer.main
     if main is None:
-        return answer
+        return replace(answer, notes=(*answer.notes, *disputes(answer, facts)))
     card = cards()[main.failure]
     ordered = [
         found
@@ -34,13 +35,14 @@ def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
         if card.restart == "must" and main.severity != "caution"
         else None
     )
-    return replace(
+    answer = replace(
         answer,
         first_action=ordered[0] if ordered else None,
         then=tuple(ordered[1:]),
         roll_back_to=back,
         smoke=smoke(answer, back) if ordered else None,
     )
+    return replace(answer, notes=(*answer.notes, *disputes(answer, facts)))
 
 
 def how_to_log(run: Run, role: str) -> Missing:
