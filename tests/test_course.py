@@ -95,6 +95,9 @@ def test_every_sentence_is_used():
         "order.",
         "slot.",
         "lab.back.",
+        "lab.again",
+        "lab.enough",
+        "lab.longer",
     )
     unused = [
         key
@@ -606,7 +609,7 @@ def test_the_procedure_from_end_to_end(trained):
     do(desk, "judge worse")
     assert desk.failed and lab.stage(desk) == "judge"
     if truth == "inconclusive":
-        assert "smoke 40" in do(desk, "judge 看不出") and not desk.done
+        assert "smoke 60" in do(desk, "judge 看不出") and not desk.done
         do(desk, "smoke 60")
         assert desk.progress.lab["verdict"] == "better", (
             "the remedy helps once the run is long enough"

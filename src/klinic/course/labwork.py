@@ -53,7 +53,9 @@ def advice(desk: Desk) -> str:
         "onset": (f"cat run {step} {step}", "hint", f"onset {step}"),
         "back": ("hint", f"back {step}"),
         "change": ("hint", again, f"change fix {desk.slot('group')}"),
-        "smoke": ("smoke 40", again) if desk.progress.lab.get("steps") else ("smoke",),
+        "smoke": (f"smoke {_needed(desk)}", again)
+        if desk.progress.lab.get("steps")
+        else ("smoke",),
         "judge": ("hint", "judge better", "judge worse", "judge inconclusive"),
         "done": ("diagnose", again, "lab new", "next"),
     }
@@ -63,7 +65,9 @@ def advice(desk: Desk) -> str:
 
 
 def _needed(desk: Desk) -> int:
-    """Steps of a short run that meets the trouble from the checkpoint chosen."""
+    """Steps of a short run that meets the trouble from the checkpoint chosen; more where that could not tell."""
+    if stage(desk) == "smoke" and desk.progress.lab.get("steps"):
+        return labcheck.LONGEST
     return int(desk.progress.lab.get("need", labcheck.SMOKE))
 
 
@@ -199,12 +203,14 @@ def judge(desk: Desk, words: Sequence[str]) -> str:
     if not good:
         return _checked(desk, False, text, "judge")
     if lab["verdict"] != "better":
-        unsure = lab["verdict"] == "inconclusive"
-        text += "\n" + flowed(desk.say("lab.longer" if unsure else "lab.again", steps=lab["steps"]))
-        return _checked(desk, True, text, "smoke" if unsure else "change")
+        unsure, steps = lab["verdict"] == "inconclusive", lab["steps"]
+        longer = unsure and steps < min(labcheck.LONGEST, STEPS - lab["checkpoint"])
+        key = "longer" if longer else "enough" if unsure else "again"
+        text += "\n" + flowed(desk.say(f"lab.{key}", steps=steps))
+        return _checked(desk, True, text, "smoke" if longer else "change")
     desk.progress.done[desk.progress.key()] = True
-    first = why_first(desk, "run", full_diagnosis(desk))
     cures = hidden(desk)["cures"]
+    first = why_first(desk, "run", full_diagnosis(desk), cures)
     if cures.startswith("change fix") and not lab["fix"]:
         text += "\n" + flowed(desk.say("lab.masks", cures=cures))
     what = label(desk)["what"][desk.lang]

@@ -11,10 +11,16 @@ from klinic.render import _words as words
 from klinic.text import figure
 
 
-def why_first(desk: Desk, name: str, answer: Diagnosis) -> str:
-    """One sentence on klinic's first change and what in the log calls for it; empty where nothing special does."""
+def why_first(desk: Desk, name: str, answer: Diagnosis, cures: str = "") -> str:
+    """Klinic's first change and what in the log calls for it; empty where nothing special does.
+
+    cures: what mends the run of the lab, as it is typed; there the log cannot show what is wrong in the code, and the
+    sentence says so. Empty where klinic begins with just that.
+    """
     action, main = answer.first_action, answer.main
-    if action is None or main is None:
+    if action is None or main is None or action.kind.replace("-", " ") in cures:
+        return ""
+    if cures.startswith(f"change {action.flag}="):
         return ""
     condition = next(
         (
@@ -34,7 +40,7 @@ def why_first(desk: Desk, name: str, answer: Diagnosis) -> str:
         "updates": figure(facts.number("updates_per_batch") or 1),
     }
     return desk.say(
-        "order.first",
+        "order.lab" if cures else "order.first",
         log=name,
         what=words.short(action, desk.lang),
         why=desk.say(f"order.{condition}", **values),
