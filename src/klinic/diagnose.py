@@ -210,7 +210,7 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
     )
     rest = [f for f in findings if f.status != "present"]
     order = {"benign": 0, "ruled_out": 1, "not_checked": 2}
-    rest.sort(key=lambda f: order[f.status])
+    rest.sort(key=lambda f: (order[f.status], STAGES.index(known[f.failure].stage)))
     return [*roots, *follow, *rest]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from klinic.cli._options import (
     trainer_option,
     write,
 )
+from klinic.run import Curve
 
 
 @click.command("metrics")
@@ -60,24 +62,10 @@ def command(
             )
         )
         if not only_missing:
-            for curve in one.curves.values():
-                m = curve.metric
-                lines.append(
-                    wrap(
-                        f"{m.source_key}  {say('text.read_as', spoken)} {m.name} [{m.unit}], {len(curve.values)}",
-                        "  ",
-                        "      ",
-                    )
-                )
-                lines.append(
-                    wrap(
-                        m.definition
-                        + (f"; {m.conversion}" if m.conversion else "")
-                        + (f"; {say('metrics.derived', spoken)}" if m.derived_from else ""),
-                        "      ",
-                        "      ",
-                    )
-                )
+            for layer, curves in _by_layer(one.curves.values()):
+                lines.append(say(f"layer.{layer}", spoken))
+                for curve in curves:
+                    lines += _how_read(curve, spoken)
             for name, (en, zh) in one.absent.items():
                 lines.append(
                     wrap(
@@ -109,3 +97,30 @@ def command(
                 )
     write("\n".join(lines) + "\n", output)
     return 0
+
+
+def _by_layer(curves: Iterable[Curve]) -> list[tuple[str, list[Curve]]]:
+    """The three layers of seed 001 1.3 in their order, then what belongs to none; empty ones are left out."""
+    from klinic.vitals import LAYERS, ROLES, role_of
+
+    found: dict[str, list[Curve]] = {layer: [] for layer in (*LAYERS, "other")}
+    for curve in curves:
+        name = curve.metric.name
+        role = role_of(name)
+        evaluated = name.startswith(("eval", "reward"))
+        layer = ROLES[role].layer if role else "behaviour" if evaluated else "other"
+        found[layer].append(curve)
+    return [(layer, some) for layer, some in found.items() if some]
+
+
+def _how_read(curve: Curve, lang: str) -> list[str]:
+    from klinic.render._layout import wrap
+    from klinic.text import say
+
+    m = curve.metric
+    what = f"{m.source_key}  {say('text.read_as', lang)} {m.name} [{m.unit}], {len(curve.values)}"
+    how = [m.definition, m.conversion, say("metrics.derived", lang) if m.derived_from else ""]
+    return [
+        wrap(what, "  ", "      "),
+        wrap("; ".join(part for part in how if part), "      ", "      "),
+    ]

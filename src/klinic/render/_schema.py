@@ -42,8 +42,9 @@ _EVIDENCE = _object(
     text=_TEXT,
 )
 _FINDING = _object(
-    "failure status severity confidence onset because_of slice evidence missing",
+    "failure stage status severity confidence onset because_of slice evidence missing",
     failure=_TEXT,
+    stage=_choice("implementation", "data", "scale", "step", "reward", "outcome", "benign"),
     status=_choice("present", "consequence", "ruled_out", "not_checked", "benign"),
     severity=_SEVERITY,
     confidence=_CONFIDENCE,

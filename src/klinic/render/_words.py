@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from klinic.calibration import hit_rates
 from klinic.diagnosis import Action, Diagnosis, Finding, Note
-from klinic.failures import Evidence
+from klinic.failures import STAGES, Evidence, cards
 from klinic.render.as_json import how, note_text
 from klinic.text import figure, page, say, say_of
 from klinic.vitals import ROLES
@@ -130,6 +130,17 @@ def unchecked(answer: Diagnosis, lang: str) -> list[str]:
             ]
             found.append(f"{f.failure} ({'; '.join(needs)})")
     return found
+
+
+def stages(answer: Diagnosis, lang: str) -> str:
+    """How many failures of each stage were checked, in the order in which causes are looked for."""
+    counts = []
+    for stage in STAGES[:-1]:
+        asked = [f for f in answer.findings if cards()[f.failure].stage == stage]
+        if asked:
+            checked = sum(f.status != "not_checked" for f in asked)
+            counts.append(f"{say(f'stage.{stage}', lang)} {checked}/{len(asked)}")
+    return say("text.stages", lang, list=", ".join(counts))
 
 
 def title(slug: str, lang: str) -> str:

@@ -125,6 +125,7 @@ def _onset(finding: Finding) -> dict[str, int] | None:
 def _finding(f: Finding, lang: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "failure": f.failure,
+        "stage": cards()[f.failure].stage,
         "status": f.status,
         "severity": f.severity,
         "confidence": f.confidence,

@@ -155,9 +155,11 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                 lines.append(
                     wrap(f"- {f.failure}: {words.text_of(f, f.evidence[0], lang)}", "  ", "    ")
                 )
+    if run.curves:
+        lines.append("")
+        lines.append(wrap(words.stages(answer, lang), "", "  "))
     if unchecked:
         shown = unchecked if everything else unchecked[:LISTED]
-        lines.append("")
         lines.append(wrap(say("text.not_checked", lang, list="; ".join(shown)), "", "  "))
         if len(shown) < len(unchecked):
             lines.append(wrap(say("text.more", lang, n=len(unchecked) - len(shown)), "  ", "  "))
