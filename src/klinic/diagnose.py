@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from klinic.curves.plane import overspent
 from klinic.diagnosis import Diagnosis, Finding, Missing, Note
 from klinic.errors import BadUsage, did_you_mean
 from klinic.facts import FEW, SOME, Facts, NotLogged
@@ -258,6 +259,10 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
                 {"zero": zero.after, "before": zero.before},
             )
         )
+    kl, gain = facts.shape("kl"), facts.shape("acc")
+    spent = overspent(kl, gain) if kl is not None and gain is not None else None
+    if spent is not None and "nan" not in present:
+        notes.append(Note("kl", "note.plane", asdict(spent)))
     if not run.curves:
         notes.append(
             Note(
