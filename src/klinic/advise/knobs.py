@@ -78,9 +78,8 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
     if need == "truncates":
         trunc = facts.shape("trunc")
         return trunc is not None and trunc.after > 0.1
-    if need == "reward-pays":
-        return any(e.sentence == "reward-pays" for e in finding.evidence)
-    return finding.side == need
+    # What the evidence says decides the rest: the treatment names the sentence that calls for it.
+    return finding.side == need or any(e.sentence == need for e in finding.evidence)
 
 
 def _new(treatment: Treatment, old: Any, trainer: str) -> Any:

@@ -64,7 +64,7 @@ class Treatment:
     add: float | None = None  # new = old + add
     to: Any = None  # new = to
     restart: str = "must"
-    only_if: str = ""  # "clips", "several-updates", "bonus", "truncates": see advise
+    only_if: str = ""  # "clips", "several-updates", "bonus", "truncates": see advise; else a sentence or a side of the finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def eval_regression(facts: Facts) -> Verdict:
         return ruled_out()
     broken = fallen({**trained, **evals}, FALL, SURE)
     if not broken:
-        name, shape = next(iter({**evals, **trained}.items()))
+        shape = next(iter({**evals, **trained}.values()))
         return ruled_out(Evidence("acc", "against", "kept", shape.word, shape.before, shape.after))
     worst = -min(went.change for _, _, went in broken)
     broken = [one for one in broken if -one[2].change >= PART * worst]
