@@ -1,8 +1,8 @@
-"""Metrics that follow from others by an identity: adv_std and the share of zero-variance groups."""
+"""Metrics that follow from others: adv_std and the share of zero-variance groups; entropy by position in three parts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,12 +14,16 @@ from klinic.vitals import players
 # un-normalised lab runs start at 0.39 to 0.49).
 NORMALISED_FROM = 0.6
 DDOF_ONE = {"trl", "verl"}  # torch.std divides by G - 1 (science.md finding 3)
+BY_POSITION = "entropy_by_position/"
+MIDDLE = (0.25, 0.75)  # of the response: the chain of thought, without its opening and its ending
 
 
 def derived(
     curves: dict[str, Curve], config: Mapping[str, Setting], trainer: Trainer
 ) -> dict[str, Curve]:
-    """Add adv_std from the share of zero-variance groups and back, where the identity holds (science.md finding 3)."""
+    """Add adv_std from the share of zero-variance groups and back, where the identity holds (science.md finding 3),
+    and entropy at the opening, in the middle and at the end, where it is logged by position."""
+    curves = {**_entropy_at(curves), **curves}
     adv, zero = players("adv_std", curves), players("zero_std", curves)
     scaling = config.get("advantage_scaling")
     if scaling is not None and str(scaling.value).lower() in ("none", "false", "batch", "no"):
@@ -62,6 +66,39 @@ def derived(
         )
         return {**curves, metric.name: Curve(metric, source.steps, values)}
     return curves
+
+
+def _entropy_at(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """The first part, the mean of the middle ones and the last one. Seed 001 section 4.5 reads the three apart."""
+    parts = {
+        int(name.removeprefix(BY_POSITION)): curve
+        for name, curve in curves.items()
+        if name.startswith(BY_POSITION) and name.removeprefix(BY_POSITION).isdigit()
+    }
+    count = len(parts)
+    if count < 3 or sorted(parts) != list(range(count)):
+        return {}
+    inner = [
+        parts[i]
+        for i in range(1, count - 1)
+        if MIDDLE[0] <= (i + 0.5) / count <= MIDDLE[1]
+        and np.array_equal(parts[i].steps, parts[0].steps)
+    ]
+    found = {"start": [parts[0]], "middle": inner, "end": [parts[count - 1]]}
+    return {f"entropy_at/{place}": _mean_of(place, of) for place, of in found.items() if of}
+
+
+def _mean_of(place: str, parts: Sequence[Curve]) -> Curve:
+    names = tuple(part.metric.name for part in parts)
+    metric = Metric(
+        f"entropy_at/{place}",
+        f"entropy at the {place} of the response, from its equal parts",
+        "nats/token",
+        parts[0].metric.source_key,
+        "mean of parts" if len(parts) > 1 else None,
+        names,
+    )
+    return Curve(metric, parts[0].steps, np.mean([part.values for part in parts], axis=0))
 
 
 def _is_group_normalised(curves: Mapping[str, Curve], name: str) -> bool:

@@ -34,7 +34,7 @@ from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
 from klinic.sources.rows import Reading, Vocabulary
-from klinic.trainers import known, tables
+from klinic.trainers import in_parts, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
 from klinic.vitals import ROLES, role_of
@@ -99,7 +99,7 @@ def read_all(
         return key in wanted or known(key)
 
     words = Vocabulary(
-        knows, frozenset(key for table in tables().values() for key in table.summary)
+        knows, frozenset(key for table in tables().values() for key in table.summary), in_parts
     )
 
     if str(path) == "-":

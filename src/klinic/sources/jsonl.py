@@ -73,7 +73,7 @@ def add_row(row: dict[str, Any], counted: int, at: str, reading: Reading) -> int
         reading.rollouts = True
         reading.holds["samples"] += 1
         return counted
-    values = numbers(row)
+    values = numbers(row, reading.vocabulary.lists)
     for key in ("step", "global_step", "_step", "_timestamp", "timestamp", "t", "time"):
         values.pop(key, None)
     if not values:

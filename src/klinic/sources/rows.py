@@ -45,10 +45,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """knows: whether a key is a metric of any trainer. summary: keys that mark an end-of-run summary row."""
+    """knows: whether a key is a metric of any trainer. summary: keys that mark an end-of-run summary row.
+
+    lists: whether a list of numbers under this key is one metric in parts ("entropy_by_position/0" and on); other lists
+    are samples, not metrics.
+    """
 
     knows: Callable[[str], bool] = lambda key: True
     summary: frozenset[str] = frozenset()
+    lists: Callable[[str], bool] = lambda key: False
 
 
 class Reading:
@@ -153,8 +158,13 @@ def flatten(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numeric leaves of a row; null, text and lists are left out (not computed is not zero)."""
+def numbers(
+    row: Mapping[str, Any], lists: Callable[[str], bool] = lambda key: False
+) -> dict[str, float]:
+    """The numeric leaves of a row; null, text and lists are left out (not computed is not zero).
+
+    lists: the keys whose lists of numbers are kept, as "key/0", "key/1" and on.
+    """
     kept: dict[str, float] = {}
     for key, value in row.items():
         kind = type(value)
@@ -166,6 +176,10 @@ def numbers(row: Mapping[str, Any]) -> dict[str, float]:
                     kept[leaf] = found
         elif kind is str and (found := number(value)) is not None:
             kept[key] = found
+        elif kind is list and lists(key):
+            for i, inner in enumerate(value):
+                if (found := number(inner)) is not None:
+                    kept[f"{key}/{i}"] = found
     return kept
 
 

@@ -28,6 +28,7 @@ class MetricRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zero_en: str = ""
     zero_zh: str = ""
     comparable: bool = True
+    parts: bool = False
     source: str = ""
     en: str = ""
     zh: str = ""
@@ -147,3 +148,10 @@ def tables() -> dict[str, Table]:
 def known(key: str) -> bool:
     """Whether any trainer's table knows the key."""
     return any(table.rule(key) is not None for table in tables().values())
+
+
+@cache
+def in_parts(key: str) -> bool:
+    """Whether a list of numbers under the key is one metric in parts, for any trainer's table."""
+    found = (table.rule(f"{key}/0") for table in tables().values())
+    return any(rule is not None and rule[0].parts for rule in found)
