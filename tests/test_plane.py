@@ -35,7 +35,7 @@ def test_the_best_point_is_found(seed, every):
     assert found.kl_end > 1.5 * found.kl and found.best - found.end > 0.3
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("noise", [0.02, 0.1])
 def test_a_gain_and_noise_alone_are_left_alone(seed, noise):
     assert overspent(kl(), acc([(0, 0.3), (199, 0.7)], seed=seed, noise=noise)) is None

@@ -12,7 +12,7 @@ POINTS = 6  # evaluations below which no frontier shows
 FURTHER = 1.5  # times the KL of the best point that was spent after it (chosen)
 FROM = 0.01  # nats/token; KL starts at 0, so a quotient means something only above this
 LOST = 0.10  # of a share, and
-SURE = 4.0  # standard errors: the best of many noisy points is too good by two or three of them
+SURE = 6.0  # standard errors (science.md 1.2 e): the best of many noisy points is too good by two or three of them
 
 
 @dataclass(frozen=True, slots=True)
