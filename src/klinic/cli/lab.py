@@ -52,6 +52,9 @@ def list_(settings: bool, lang: str | None) -> int:
             else f"{name}={value}"
             for name, value in fault.settings.items()
         ]
+        if fault.healthy:
+            always = "  ".join(f"{name}={value}" for name, value in fault.healthy.items())
+            click.echo(say("lab.always", spoken, parts=always))
         if parts:
             click.echo(say("lab.switches", spoken, at=fault.at, parts="  ".join(parts)))
     click.echo(say("lab.strengths", spoken))
