@@ -106,7 +106,8 @@ def lab_diagnosis(desk: Desk) -> Diagnosis:
     answer, now = full_diagnosis(desk), stage(desk)
     if reached(now, "smoke"):
         return answer
-    answer = replace(answer, first_action=None, then=(), smoke=None)
+    # Notes name steps and remedies, too.
+    answer = replace(answer, first_action=None, then=(), smoke=None, notes=())
     if not reached(now, "change"):
         answer = replace(answer, roll_back_to=None)
     return answer if reached(now, "back") else _undated(answer)

@@ -8,7 +8,9 @@ from klinic.diagnosis import Diagnosis
 from klinic.facts import Facts
 from klinic.failures import cards
 from klinic.render import _words as words
-from klinic.text import figure
+
+# What klinic notes itself where the field guide and the literature disagree on the first change.
+SETTLED = ("dispute.collapse-clips", "dispute.collapse-updates")
 
 
 def why_first(desk: Desk, name: str, answer: Diagnosis, cures: str = "") -> str:
@@ -22,6 +24,7 @@ def why_first(desk: Desk, name: str, answer: Diagnosis, cures: str = "") -> str:
         return ""
     if cures.startswith(f"change {action.flag}="):
         return ""
+    settled = next((n for n in answer.notes if n.sentence in SETTLED), None)
     condition = next(
         (
             t.only_if
@@ -30,18 +33,16 @@ def why_first(desk: Desk, name: str, answer: Diagnosis, cures: str = "") -> str:
         ),
         "",
     )
-    if not condition or not has(f"order.{condition}", desk.lang):
+    if settled is not None:
+        why = words.note(settled, desk.lang)
+    elif condition and has(f"order.{condition}", desk.lang):
+        trunc = Facts(answer.run).shape("trunc")
+        why = desk.say(f"order.{condition}", trunc=trunc.after if trunc else "-")
+    else:
         return ""
-    facts = Facts(answer.run)
-    shapes = {role: facts.shape(role) for role in ("clip_frac", "trunc")}
-    values = {
-        "clip": figure(shapes["clip_frac"].highest) if shapes["clip_frac"] else "-",
-        "trunc": figure(shapes["trunc"].after) if shapes["trunc"] else "-",
-        "updates": figure(facts.number("updates_per_batch") or 1),
-    }
     return desk.say(
         "order.lab" if cures else "order.first",
         log=name,
         what=words.short(action, desk.lang),
-        why=desk.say(f"order.{condition}", **values),
+        why=why,
     )
