@@ -17,7 +17,8 @@ GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
 @failure(
     family="exploration",
     stage="step",
-    explains="zero-advantage too-hard too-easy plateau reward-collapse no-learning length-collapse eval-regression truncation-rise kl-runaway small-batch-noise",
+    explains="zero-advantage too-hard too-easy plateau reward-collapse no-learning length-collapse eval-regression "
+    "truncation-rise kl-runaway small-batch-noise format-collapse repetition template-collapse language-mixing eval-overfit",
     treatments=(
         set_knob("entropy_coef", to=0.0, only_if="negative-bonus"),
         set_knob("clip_high", to=0.28, only_if="clips"),

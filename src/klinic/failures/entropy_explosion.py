@@ -15,7 +15,7 @@ CAUTION_RISE = 0.25  # nats/token; a rise from a very low level to a low level i
 @failure(
     family="exploration",
     stage="step",
-    explains="reward-collapse truncation-rise length-explosion eval-regression zero-advantage",
+    explains="reward-collapse truncation-rise length-explosion eval-regression zero-advantage format-collapse repetition language-mixing",
     treatments=(
         set_knob("entropy_coef", to=0.0, only_if="bonus"),
         set_knob("clip_high", to=0.2, only_if="high-clip"),

@@ -21,7 +21,8 @@ GONE = 3.0  # nats/token token mean: outside any healthy run seen (lab 3.1 to 6.
 @failure(
     family="step size",
     stage="step",
-    explains="reward-collapse entropy-explosion entropy-collapse truncation-rise length-explosion eval-regression lr-too-high plateau nan",
+    explains="reward-collapse entropy-explosion entropy-collapse truncation-rise length-explosion eval-regression lr-too-high "
+    "plateau nan format-collapse repetition language-mixing refusal-rise factuality-drop",
     treatments=(
         set_knob("kl_coef", to=0.005),
         set_knob("lr", scale=0.5),

@@ -20,7 +20,8 @@ ACC_FOLLOWS_Z = 3.0  # standard errors by which acc must rise to justify the len
 @failure(
     family="length",
     stage="step",
-    explains="truncation-rise reward-collapse zero-advantage kl-runaway too-hard entropy-explosion eval-regression plateau truncated-from-start",
+    explains="truncation-rise reward-collapse zero-advantage kl-runaway too-hard "
+    "entropy-explosion eval-regression plateau truncated-from-start format-collapse repetition",
     treatments=(
         Treatment("fix-reward", "reward", only_if="reward-pays"),
         set_knob("max_new_tokens", scale=2, only_if="truncates"),

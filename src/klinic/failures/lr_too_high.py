@@ -17,7 +17,8 @@ FAR = (
 @failure(
     family="step size",
     stage="step",
-    explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise no-learning zero-advantage eval-regression nan",
+    explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise "
+    "no-learning zero-advantage eval-regression nan format-collapse repetition",
     treatments=(
         set_knob("lr", scale=0.5, restart="may"),
         set_knob("updates_per_batch", to=1, only_if="several-updates", restart="may"),

@@ -30,8 +30,9 @@ NEVER_COMPUTED = (
     family="implementation",
     stage="implementation",
     explains="no-learning gradient-lost reward-collapse entropy-collapse zero-advantage too-hard length-explosion truncation-rise "
-    "length-collapse eval-regression reward-hacking kl-runaway lr-too-high entropy-explosion",
+    "length-collapse eval-regression reward-hacking kl-runaway lr-too-high entropy-explosion format-collapse repetition",
     treatments=(
+        set_knob("loss_scale", to=0, only_if="fixed-scale"),
         Treatment("inspect", "first_nonfinite"),
         set_knob("lr", scale=0.5),
         set_knob("max_grad_norm", scale=0.5),

@@ -17,7 +17,7 @@ ROLES = ("acc", "entropy", "kl", "len", "mismatch", "grad_norm")
 @failure(
     family="implementation",
     stage="implementation",
-    explains="weight-sync-failure staleness recovered-spike kl-runaway verifier-error small-batch-noise lr-too-high",
+    explains="weight-sync-failure staleness recovered-spike kl-runaway verifier-error small-batch-noise lr-too-high format-collapse",
     treatments=(Treatment("fix-code", "clear_queue"), Treatment("fix-code", "restore_all")),
 )
 def resume_mismatch(facts: Facts) -> Verdict:

@@ -28,7 +28,8 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 @failure(
     family="reward",
     stage="reward",
-    explains="entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard reward-collapse",
+    explains="entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard "
+    "reward-collapse format-collapse repetition template-collapse language-mixing refusal-rise factuality-drop eval-overfit length-bias",
     treatments=(
         Treatment("fix-reward", "reward"),
         Treatment("inspect", "rollouts"),

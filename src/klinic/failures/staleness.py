@@ -14,7 +14,7 @@ GROWS = 0.5  # versions a step: a lag that grows like this has no end, the sync 
     family="off-policy",
     stage="implementation",
     explains="kl-runaway lr-too-high reward-collapse no-learning plateau negative-kl entropy-explosion eval-regression "
-    "weight-sync-failure truncation-rise length-explosion",
+    "weight-sync-failure truncation-rise length-explosion format-collapse repetition eval-overfit",
     treatments=(
         Treatment("fix-code", "queue_age"),
         set_knob("is_correction", to=True, restart="may"),

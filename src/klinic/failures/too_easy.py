@@ -18,7 +18,7 @@ ENTROPY_GONE = 0.2  # of the early level: then the groups agree because nothing 
 @failure(
     family="data",
     stage="data",
-    explains="zero-advantage plateau eval-regression",
+    explains="zero-advantage plateau eval-regression eval-overfit",
     treatments=(
         Treatment("change-data", "harder_data", restart="may"),
         set_knob("dynamic_sampling", to=True, restart="may"),

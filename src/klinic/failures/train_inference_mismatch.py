@@ -17,7 +17,7 @@ LAGS = 1.0  # versions; samples this old explain a gap by their age
 @failure(
     family="off-policy",
     stage="implementation",
-    explains="kl-runaway reward-collapse nan negative-kl lr-too-high small-batch-noise",
+    explains="kl-runaway reward-collapse nan negative-kl lr-too-high small-batch-noise format-collapse repetition",
     treatments=(
         set_knob("is_correction", to=True, restart="may"),
         Treatment("fix-code", "same_numbers"),

@@ -14,7 +14,7 @@ FROM_START = -1.0
 @failure(
     family="critic",
     stage="scale",
-    explains="reward-collapse entropy-collapse lr-too-high kl-runaway eval-regression reward-hacking",
+    explains="reward-collapse entropy-collapse lr-too-high kl-runaway eval-regression reward-hacking format-collapse repetition eval-overfit",
     treatments=(
         set_knob("critic_lr", scale=0.3),
         Treatment("fix-reward", "reward_scale", restart="may"),

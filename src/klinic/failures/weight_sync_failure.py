@@ -21,7 +21,8 @@ CLIP = 0.10
 @failure(
     family="off-policy",
     stage="implementation",
-    explains="kl-runaway lr-too-high reward-collapse no-learning plateau negative-kl entropy-explosion eval-regression small-batch-noise nan reward-hacking",
+    explains="kl-runaway lr-too-high reward-collapse no-learning plateau negative-kl entropy-explosion "
+    "eval-regression small-batch-noise nan reward-hacking format-collapse repetition eval-overfit",
     treatments=(Treatment("fix-code", "weight_sync"), Treatment("inspect", "weight_checksum")),
 )
 def weight_sync_failure(facts: Facts) -> Verdict:
