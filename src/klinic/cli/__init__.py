@@ -45,6 +45,18 @@ class Verbs(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Every verb with its first sentence, whole."""
+        verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, (verb.help or "").partition("\n\n")[0])
+                    for name, verb in verbs.items()
+                    if verb
+                ]
+            )
+
 
 @click.command(
     cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -70,9 +82,19 @@ def language(asked: str | None) -> str:
     return "zh" if (locale.getlocale()[0] or "").lower().startswith(("zh", "chinese")) else "en"
 
 
+def _asked_language() -> str | None:
+    """What --lang says, read before click does: a page of --help is printed before the options are known."""
+    said = " ".join(sys.argv[1:]).replace("=", " ").split()
+    return said[said.index("--lang") + 1] if "--lang" in said[:-1] else None
+
+
 def main() -> None:
     """Run the command line; every expected error is one line (what, where, what to do) and exit code 2."""
     gc.disable()  # one short process: nothing it makes is worth collecting before it ends
+    if {"-h", "--help"} & set(sys.argv) and language(_asked_language()) == "zh":
+        from klinic.cli._help import ChineseHelp
+
+        click.Context.formatter_class = ChineseHelp
     json_wanted = any(a == "json" or a == "--format=json" for a in sys.argv)
     try:
         code: Any = klinic.main(standalone_mode=False)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 WIDTH = 80
 _BREAKS_AFTER = "，。；：、！？）"
+_NO_BREAK_AFTER = "（“"
 
 
 def columns(text: str) -> int:
@@ -39,9 +40,10 @@ def _pieces(text: str) -> Iterator[str]:
         wide = unicodedata.east_asian_width(c) in "WF"
         if (
             c == " "
-            or (wide and following not in _BREAKS_AFTER)
+            or (wide and c not in _NO_BREAK_AFTER and following not in _BREAKS_AFTER)
             or (
                 following
+                and c not in _NO_BREAK_AFTER
                 and unicodedata.east_asian_width(following) in "WF"
                 and following not in _BREAKS_AFTER
             )
