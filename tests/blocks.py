@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ NAMES = {
 }
 CURVE = re.compile(
     r"^(?P<name>\w[\w/]*)\s+(?P<a>[-+.\deE]+)(?:\s*->\s*(?P<b>[-+.\deE]+))?"
-    r"(?:,?\s*(?P<flat>flat\s+from|from)\s+(?P<start>\d+)(?:\s+to\s+(?P<stop>\d+))?)?(?:\s+noise\s+(?P<noise>[.\d]+)\s*%)?$"
+    r"(?:,?\s*(?P<flat>flat\s+from|from)\s+(?P<start>\d+)(?:\s+to\s+(?P<stop>\d+))?)?(?:,\s*(?P<peak>[-+.\deE]+)\s+at\s+(?P<first>\d+)(?:\s+to\s+(?P<last>\d+))?)?(?:\s+noise\s+(?P<noise>[.\d]+)\s*%)?$"
 )
 EXPECT = re.compile(
     r"^expect\s+(?P<negative>not\s+)?(?:status\s+(?P<status>\w+)|(?P<slug>[a-z-]+))(?:,\s*onset\s+(?P<at>\d+)\s*\+-\s*(?P<by>\d+))?$"
@@ -37,6 +38,7 @@ class Block:
     ar: float = 0.3
     curves: list[re.Match[str]] = field(default_factory=list)
     config: dict[str, object] = field(default_factory=dict)
+    restarts: list[int] = field(default_factory=list)
     expects: list[re.Match[str]] = field(default_factory=list)
     text: str = ""
 
@@ -71,6 +73,8 @@ def parse(body: str) -> Block:
         elif line.startswith("config "):
             _, knob, value = line.split(None, 2)
             block.config[knob] = float(value) if re.fullmatch(r"[-+.\deE]+", value) else value
+        elif line.startswith("restart "):
+            block.restarts.append(int(line.split()[1]))
         elif line.startswith("expect"):
             found = EXPECT.match(line)
             if found is None:
@@ -101,6 +105,11 @@ def run_of(block: Block, seed: int) -> Run:
             end = float(line["stop"]) if line["stop"] else end
         share = np.clip((steps - begin) / max(1.0, end - begin), 0, 1)
         level = a + (b - a) * (share * share * (3 - 2 * share) if line["start"] else share)
+        if line["peak"] is not None:
+            last = int(line["last"] or line["first"])
+            level = np.where(
+                (steps >= int(line["first"])) & (steps <= last), float(line["peak"]), level
+            )
         own = (
             float(line["noise"]) / 100
             if line["noise"]
@@ -133,7 +142,10 @@ def run_of(block: Block, seed: int) -> Run:
         trainer,
         curves,
         config=config,
-        segments=(Segment(block.first, block.last),),
+        segments=tuple(
+            Segment(a, b - 1)
+            for a, b in itertools.pairwise([block.first, *block.restarts, block.last + 1])
+        ),
         first=block.first,
         last=block.last,
         logged=n,
