@@ -242,6 +242,19 @@ def _first_mover(main: Finding) -> str | None:
     return min(moved, key=lambda e: e.onset or 0).metric
 
 
+def _death(facts: Facts) -> list[Note]:
+    """What else than memory the run died of; an error it lived through is none."""
+    crash, run = facts.crash, facts.run
+    if crash is None or crash.by_memory or (run.curves and crash.step != run.last):
+        return []
+    said = {
+        "where": Path(crash.at).name,
+        "text": crash.message,
+        "who": ", ".join(crash.processes) or "?",
+    }
+    return [Note(None, f"note.crash-{crash.kind}", said)]
+
+
 def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     notes: list[Note] = []
     run = facts.run
@@ -263,6 +276,7 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     spent = overspent(kl, gain) if kl is not None and gain is not None else None
     if spent is not None and "nan" not in present:
         notes.append(Note("kl", "note.plane", asdict(spent)))
+    notes += _death(facts)
     if not run.curves:
         notes.append(
             Note(

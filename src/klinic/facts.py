@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from klinic.curves.shape import Shape
+from klinic.memory import Crash, last_words
 from klinic.run import Event, Metric, Run
 from klinic.vitals import ROLES, players
 
@@ -107,6 +108,11 @@ class Facts:
     def events(self, kind: str) -> list[Event]:
         """Events of one kind."""
         return [event for event in self.run.events if event.kind == kind]
+
+    @cached_property
+    def crash(self) -> Crash | None:
+        """How the run died, as its tracebacks and last words say; None where they say nothing."""
+        return last_words(self.run.events)
 
     def setting(self, knob: str) -> Any:
         """The run's own value of a knob, None where unknown."""

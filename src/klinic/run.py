@@ -72,7 +72,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something the log says that is no number: kind is one of traceback, out-of-memory, warning, verifier.
+    """Something the log says that is no number: kind is one of traceback, crash, verifier, negative-kl, not-finite.
 
     at: "file:line". step: the last step logged before it, None if none was. lines: what was said, trimmed.
     """

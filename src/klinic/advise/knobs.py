@@ -6,10 +6,13 @@ from typing import Any
 
 from klinic.diagnosis import Action, Finding
 from klinic.facts import Facts
-from klinic.failures import Treatment
+from klinic.failures import AS_SAID, Treatment
 from klinic.trainers import GENERIC, Knob, tables
 
 CLIPS = 0.001  # clip fraction above which the clip range does anything
+MOST_OF_CARD = (
+    0.95  # a sampler's context and graphs live outside its pool (vLLM, --gpu-memory-utilization)
+)
 LOSS_AGGREGATIONS = {
     "trl": ("dr_grpo", ("dr_grpo", "dapo")),
     "lab": ("constant", ("constant", "token")),
@@ -26,7 +29,7 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
             treatment.kind,
             treatment.knob,
             restart=treatment.restart,
-            why=f"action.{treatment.knob}",
+            why=f"action.{treatment.why or treatment.knob}",
             failure=finding.failure,
         )
     run = facts.run
@@ -43,8 +46,12 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
     if treatment.knob == "lr" and stated is None and lr is not None and lr.values.max() > 0:
         stated = float(lr.values.max())
     old = stated if stated is not None else knob.default
-    new = _new(treatment, old, run.trainer.name)
-    if (new is None and old is not None) or (new is not None and new == old):
+    # A message may state the value itself: what fits, what is free.
+    given = finding.evidence[0].values.get("next", {}) if finding.evidence else {}
+    if treatment.to is AS_SAID and treatment.knob not in given:
+        return None
+    new = given.get(treatment.knob) or _new(treatment, old, run.trainer.name)
+    if _stands(old, new) or (new is None and old is not None) or (new is not None and new == old):
         return None
     flag = knob.flag
     return Action(
@@ -53,9 +60,9 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
         flag,
         old,
         new,
-        command(flag, new, knob.style or table.style),
+        command(flag, new, knob.style or table.style) if treatment.knob in table.knob else None,
         treatment.restart,
-        f"action.{treatment.knob}",
+        f"action.{treatment.why or treatment.knob}",
         finding.failure,
     )
 
@@ -79,7 +86,12 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
         trunc = facts.shape("trunc")
         return trunc is not None and trunc.after > 0.1
     # What the evidence says decides the rest: the treatment names the sentence that calls for it.
-    return finding.side == need or any(e.sentence == need for e in finding.evidence)
+    said = finding.evidence[0].values if finding.evidence else {}
+    return (
+        finding.side == need
+        or need in said.get("cases", ())
+        or any(e.sentence == need for e in finding.evidence)
+    )
 
 
 def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
@@ -97,10 +109,19 @@ def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
         ):
             return _round(old * 3)
         return treatment.to
+    if old is None and treatment.least is not None:
+        return treatment.least
     if not isinstance(old, int | float) or isinstance(old, bool):
         return None
     new = old * treatment.scale if treatment.scale is not None else old + (treatment.add or 0)
+    if treatment.knob == "rollout_memory":
+        new = min(new, MOST_OF_CARD)
     return max(1, round(new)) if isinstance(old, int) and treatment.add is None else _round(new)
+
+
+def _stands(old: Any, new: Any) -> bool:
+    """Whether the value is already so; configurations spell truth in their own way."""
+    return old is not None and new is not None and str(old).lower() == str(new).lower()
 
 
 def _round(value: float) -> float:

@@ -23,6 +23,7 @@ from klinic.facts import Facts
 
 # Ties between causes: implementation errors first, then scale, step size, and the reward last (seed 001 section 9).
 STAGES = ("implementation", "data", "scale", "step", "reward", "outcome", "benign")
+AS_SAID = "as said"  # a next value that only the evidence gives (its values' "next")
 SEVERITIES = ("stop", "act", "caution")
 
 
@@ -63,8 +64,10 @@ class Treatment:
     scale: float | None = None  # new = old * scale
     add: float | None = None  # new = old + add
     to: Any = None  # new = to
+    least: Any = None  # new where the old value is not known
+    why: str = ""  # the action's sentence, where it is not the knob's own
     restart: str = "must"
-    only_if: str = ""  # "clips", "several-updates", "bonus", "truncates": see advise; else a sentence or a side of the finding
+    only_if: str = ""  # "clips", "several-updates", "bonus", "truncates", a side, a case: see advise; else a sentence or a side of the finding
 
 
 @dataclass(frozen=True, slots=True)

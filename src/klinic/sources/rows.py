@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ STEP_KEYS = (
     "global_step/max_steps",
 )
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
-EVENTS_KEPT = 200
+EVENTS_KEPT = 100  # of each kind: the first say how it began, as many of the last how it ended
 
 
 class Column:
@@ -70,7 +70,7 @@ class Reading:
         self.unknown: Counter[str] = Counter()
         self.columns: dict[str, Column] = {}
         self.config: dict[str, tuple[Any, str]] = {}
-        self.events: list[Event] = []
+        self._events: dict[str, tuple[list[Event], deque[Event]]] = {}
         self.holds: Counter[str] = Counter()
         self.segments: list[Segment] = []
         self.head = ""
@@ -126,10 +126,15 @@ class Reading:
         return (*self.segments, Segment(self._first, self.last_step, self._rewound))
 
     def note(self, kind: str, at: str, lines: tuple[str, ...]) -> None:
-        """Keep an event; the first ones matter most."""
-        if len(self.events) < EVENTS_KEPT:
-            self.events.append(Event(kind, at, self.last_step, lines))
+        """Keep an event: of each kind the first and the last ones."""
+        first, last = self._events.setdefault(kind, ([], deque(maxlen=EVENTS_KEPT)))
+        (first if len(first) < EVENTS_KEPT else last).append(Event(kind, at, self.last_step, lines))
         self.holds[kind] += 1
+
+    @property
+    def events(self) -> list[Event]:
+        """What was noted, kind by kind, each in the order of the log."""
+        return [event for first, last in self._events.values() for event in (*first, *last)]
 
 
 def number(value: Any) -> float | None:

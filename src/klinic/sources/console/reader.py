@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from klinic.sources.console.crash import Crashes
 from klinic.sources.grammar import Row, grammars
 from klinic.sources.grammar.dicts import literal
 from klinic.sources.lines import lines
@@ -24,10 +25,6 @@ _OVERRIDE = re.compile(
     r"(?<![\w.])\+{0,2}([a-z_]\w*(?:\.\w+)+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[^\s,;\\]+)"
 )
 _FLAG = re.compile(r"(?<!\S)--([a-z][\w-]*)(?:=|\s+)('[^']*'|\"[^\"]*\"|(?!--)[^\s\\]+)")
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|OutOfMemoryError|Killed process|oom-kill|OOM when allocating|exceeds? .*memory limit",
-    re.IGNORECASE,
-)
 _VERIFIER = re.compile(
     r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b",
     re.IGNORECASE,
@@ -36,7 +33,6 @@ _NEGATIVE_KL = re.compile(r"KL divergence is starting to become negative: (-[\d.
 _NOT_FINITE = re.compile(
     r"grad_norm is not finite|non-finite (?:loss|grad)|loss is (?:nan|inf)", re.IGNORECASE
 )
-TRACEBACK_LINES = 120  # frames of a traceback that are kept, newest last
 UNKNOWN_KEPT = 200
 MAIN_KIND = 5  # rows without a step are taken only where they are this many times the others
 LAG_STEPS = 3  # a drawn bar may be this far behind
@@ -52,8 +48,7 @@ class Console:
         self.reached: dict[int, int] = {}  # total of a bar -> how far it came
         self.stepless: list[tuple[Row, tuple[int, int] | None]] = []
         self.header: list[str] | None = None
-        self.traceback: deque[str] | None = None
-        self.traceback_at = ""
+        self.crashes = Crashes(reading)
         self.pending: list[str] = []  # an open dictionary or argument list
         self.depth = 0
 
@@ -68,7 +63,7 @@ class Console:
                 self.reading.holds["overlong lines"] += 1
                 continue
             self._line(at, text)
-        self._end_traceback()
+        self.crashes.end()
         self._place_stepless()
 
     def _joined(self, source: Iterator[tuple[int, str | None]]) -> Iterator[tuple[int, str | None]]:
@@ -79,7 +74,8 @@ class Console:
             if raw is None:
                 yield at, None
                 continue
-            text = _clean(raw)
+            plain = _ANSI.sub("", raw) if "\x1b" in raw else raw
+            text = _RAY.sub("", plain, count=1) if "(" in plain[:4] else plain
             if held is not None:
                 if wrapped < WRAP_LIMIT and _continues(held[1], text):
                     glue = "" if not (held[1].endswith(" -") or text.startswith("- ")) else " "
@@ -87,6 +83,9 @@ class Console:
                     continue
                 yield held
                 held = None
+            if self.crashes.take(at, plain):
+                self.reading.holds["lines"] += 1
+                continue
             if "step:" in text and " - " in text:
                 held, wrapped = (at, text), 0
                 continue
@@ -192,25 +191,8 @@ class Console:
         return True
 
     def _said(self, at: int, text: str, stripped: str) -> bool:
-        """Tracebacks and warnings."""
-        if self.traceback is not None:
-            ended = text[:1] not in (" ", "\t") and not stripped.startswith(
-                ("File ", "|", "During handling", "The above exception")
-            )
-            self.traceback.append(text.rstrip())
-            if ended and not stripped.startswith("Traceback"):
-                self._end_traceback()
-            return True
-        if "Traceback (most recent call last)" in text or stripped.startswith(('File "', "ray::")):
-            self.traceback, self.traceback_at = (
-                deque([text.rstrip()], TRACEBACK_LINES),
-                f"{self.reading.at}:{at}",
-            )
-            return True
+        """Warnings that say what no number does."""
         where = f"{self.reading.at}:{at}"
-        if _OUT_OF_MEMORY.search(text):
-            self.reading.note("out-of-memory", where, (stripped[:500],))
-            return True
         if (found := _NEGATIVE_KL.search(text)) is not None:
             self.reading.note("negative-kl", where, (found.group(1),))
             return True
@@ -221,14 +203,6 @@ class Console:
             self.reading.note("not-finite", where, (stripped[:200],))
             return True
         return False
-
-    def _end_traceback(self) -> None:
-        if self.traceback is None:
-            return
-        kept = tuple(self.traceback)
-        kind = "out-of-memory" if any(_OUT_OF_MEMORY.search(line) for line in kept) else "traceback"
-        self.reading.note(kind, self.traceback_at, kept)
-        self.traceback = None
 
     def _configuration(self, at: int, text: str) -> None:
         """Printed configurations: a dictionary over many lines, an argument list, a command line."""
@@ -265,11 +239,6 @@ class Console:
             return
         for key, value in _ARGUMENT.findall(text.partition("(")[2]):
             self.reading.config.setdefault(key, (_value(value), where))
-
-
-def _clean(raw: str) -> str:
-    text = _ANSI.sub("", raw) if "\x1b" in raw else raw
-    return _RAY.sub("", text, count=1) if "(" in text[:4] else text
 
 
 def _continues(held: str, text: str) -> bool:
