@@ -25,11 +25,12 @@ def advise(answer: Diagnosis, facts: Facts) -> Diagnosis:
     if main is None:
         return replace(answer, notes=(*answer.notes, *disputes(answer, facts)))
     card = cards()[main.failure]
-    ordered = [
-        found
-        for treatment in card.treatments
-        if (found := action(treatment, main, facts)) is not None
-    ]
+    # A treatment that the evidence puts first stands at its usual place as well: once is enough.
+    once: dict[object, Action] = {}
+    for treatment in card.treatments:
+        if (found := action(treatment, main, facts)) is not None:
+            once.setdefault((found.kind, found.knob, str(found.new)), found)
+    ordered = list(once.values())
     back = (
         roll_back_to(answer.run, main.onset.low if main.onset else None)
         if card.restart == "must" and main.severity != "caution"

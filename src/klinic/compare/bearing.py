@@ -38,6 +38,19 @@ WORSE: dict[str, int] = {
     "explained_variance": DOWN,
     "verifier_error": UP,
     "uniq": DOWN,
+    "train_acc": DOWN,
+    "heldout": DOWN,
+    "format_ok": DOWN,
+    "format_error": UP,
+    "repetition": UP,
+    "language_ok": DOWN,
+    "language_mixed": UP,
+    "refusal": UP,
+    "factuality": DOWN,
+    "similarity": UP,
+    "relation_reward_len": UP,
+    "reward_low": DOWN,
+    "reward_median": DOWN,
 }
 STILL = ("flat", "noisy")
 

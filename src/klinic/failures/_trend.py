@@ -73,13 +73,18 @@ def tasks(facts: Facts, points: int) -> dict[str, Shape]:
 
 
 def fallen(
-    curves: Mapping[str, Shape], least: float, errors: float
+    curves: Mapping[str, Shape], least: float, errors: float, part: float = 0.0
 ) -> list[tuple[str, Shape, Trend]]:
-    """Those that fell by ``least`` and by ``errors`` standard errors, the one that broke first first."""
+    """Those that fell by ``least`` and by ``errors`` standard errors, the one that broke first first.
+
+    part: of the worst fall; what lost less than that did not break with it, and is left out.
+    """
     found: Iterable[tuple[str, Shape, Trend]] = (
         (name, shape, trend(shape)) for name, shape in curves.items()
     )
     broken = [one for one in found if one[2].change <= -least and one[2].z <= -errors]
+    worst = min((one[2].change for one in broken), default=0.0)
+    broken = [one for one in broken if one[2].change <= part * worst]
     return sorted(broken, key=lambda one: (one[2].step, one[2].change))
 
 

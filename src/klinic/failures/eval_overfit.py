@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from klinic.curves.together import parting
 from klinic.curves.shape import Shape
+from klinic.curves.together import parting
 from klinic.facts import Facts, NotLogged
 from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
 from klinic.failures._trend import evaluations, fallen, tasks

@@ -32,12 +32,11 @@ def eval_regression(facts: Facts) -> Verdict:
     if not evals and not trained:
         facts.need("acc") if not facts.named("eval/") else None
         return ruled_out()
-    broken = fallen({**trained, **evals}, FALL, SURE)
+    broken = fallen({**trained, **evals}, FALL, SURE, PART)
     if not broken:
         shape = next(iter({**evals, **trained}.values()))
         return ruled_out(Evidence("acc", "against", "kept", shape.word, shape.before, shape.after))
     worst = -min(went.change for _, _, went in broken)
-    broken = [one for one in broken if -one[2].change >= PART * worst]
     lines = []
     for i, (task, shape, went) in enumerate(broken[:TOLD]):
         lines.append(

@@ -9,6 +9,8 @@ from klinic.curves.shape import Shape
 from klinic.curves.together import parting
 from klinic.facts import Facts
 from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
+from klinic.failures._spread import spread_of
+from klinic.failures._trend import evaluations, fallen, tasks
 
 LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
 FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_modes.json)
@@ -22,6 +24,12 @@ GROWN, CUT = (
 SHRUNK = 0.5  # of the early length, length-collapse's own limit: then length-collapse says what the reward pays for
 PAID = 0.6  # share of the reward's rise that one part other than the right answer or the length must explain: most of it (our choice)
 NO_LOOPHOLE = re.compile(r"correct|acc|answer|right|len|trunc|overlong|kl", re.IGNORECASE)
+LOST_TASK, TASK_SURE, TASK_PART = (
+    0.10,
+    3.0,
+    0.5,
+)  # a task that breaks meanwhile, as in eval-regression
+TASK_POINTS, TASKS_TOLD = 6, 3
 ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 
 
@@ -34,6 +42,8 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
         Treatment("fix-reward", "reward"),
         Treatment("inspect", "rollouts"),
         Treatment("inspect", "reward_parts"),
+        Treatment("fix-reward", "task_normalisation", only_if="tail-down"),
+        Treatment("fix-reward", "truncated_reward", only_if="cut-paid"),
     ),
 )
 def reward_hacking(facts: Facts) -> Verdict:
@@ -77,6 +87,7 @@ def reward_hacking(facts: Facts) -> Verdict:
     at = begin if begin is not None else reward.onset
     if at is not None and reward.onset is not None and _width(reward.onset) < _width(at) / 2:
         at = reward.onset  # a step that is hardly known gives way to one that is
+    broken = _broken(facts)
     return present(
         "stop" if falls else "act",
         at,
@@ -88,7 +99,51 @@ def reward_hacking(facts: Facts) -> Verdict:
         seen(facts, "entropy", "for", "entropy-normal")
         if (e := facts.shape("entropy")) is not None and not e.changed
         else None,
+        *spread_of(facts),
+        *broken,
+        _again(facts, parted.step),
+        slice=f"task={broken[0].values['task']}" if broken else None,
         sure=falls and parted.leader_z > 2 * LEADER_Z,
+    )
+
+
+def _broken(facts: Facts) -> list[Evidence]:
+    """Which tasks or evaluations broke meanwhile, the first one first. The curve to judge by remains acc."""
+    curves = {**tasks(facts, TASK_POINTS), **evaluations(facts, TASK_POINTS)}
+    if len(curves) < 2:  # one evaluation is no slice
+        return []
+    return [
+        Evidence(
+            f"acc ({task})",
+            "for",
+            "task-broke" if i == 0 else "then-broke",
+            "falls",
+            went.before,
+            went.after,
+            None,
+            {"task": task, "step": went.step},
+        )
+        for i, (task, _, went) in enumerate(fallen(curves, LOST_TASK, TASK_SURE, TASK_PART))
+        if i < TASKS_TOLD
+    ]
+
+
+def _again(facts: Facts, step: int) -> Evidence | None:
+    """That it began after a restart: where a hole was closed then, this is the next one."""
+    restart = facts.run.segments[-1].first if len(facts.run.segments) > 1 else None
+    if restart is None or step < restart:
+        return None
+    reward = facts.shape("reward")
+    assert reward is not None
+    return Evidence(
+        "reward",
+        "for",
+        "next-hole",
+        reward.word,
+        reward.before,
+        reward.after,
+        None,
+        {"step": restart},
     )
 
 

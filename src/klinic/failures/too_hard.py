@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
+from klinic.facts import Facts, NotLogged
+from klinic.failures import (
+    Evidence,
+    Treatment,
+    Verdict,
+    early,
+    failure,
+    present,
+    ruled_out,
+    seen,
+    set_knob,
+)
+from klinic.failures._format import format_curve
 
 WRONG = 0.05  # share of right answers (0.03 in failure_modes.json; a lab run at 0.02 to 0.03 passed that in noise)
+UNREAD = 0.05  # share in the right format at both ends: the content was never judged
+PARTLY = (
+    0.10  # share partly right: enough that a group of eight has one more often than not (1 - 0.9^8)
+)
 GROUPS = 0.65  # share of zero-variance groups: what eight samples give at WRONG (0.95^8); failure_modes.json has 0.8
 
 
@@ -14,6 +29,8 @@ GROUPS = 0.65  # share of zero-variance groups: what eight samples give at WRONG
     stage="data",
     explains="zero-advantage no-learning plateau gradient-lost",
     treatments=(
+        Treatment("change-data", "format_warm_up", only_if="format-never"),
+        Treatment("fix-reward", "partial_credit", only_if="partly-right"),
         Treatment("change-data", "easier_data"),
         set_knob("group_size", scale=2),
         Treatment("fix-reward", "partial_credit"),
@@ -40,5 +57,21 @@ def too_hard(facts: Facts) -> Verdict:
         early(facts),
         seen(facts, "reward", "for", "all-wrong"),
         seen(facts, "zero_std", "for", "groups-agree") if zero is not None else None,
+        *_why(facts),
         sure=True,
     )
+
+
+def _why(facts: Facts) -> list[Evidence]:
+    """What the other shares say: unreadable, partly right, or a verifier that fails (seed 001 section 3.5)."""
+    found = []
+    try:
+        ok, role = format_curve(facts)
+    except NotLogged:
+        ok = None
+    if ok is not None and max(ok.before, ok.after) <= UNREAD:
+        found.append(seen(facts, role, "for", "format-never", ok))
+    partly = facts.shape("partial")
+    if partly is not None and partly.after >= PARTLY:
+        found.append(seen(facts, "partial", "for", "partly-right"))
+    return found

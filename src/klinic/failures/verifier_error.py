@@ -26,6 +26,12 @@ def verifier_error(facts: Facts) -> Verdict:
             "act",
             share.crossing(SHARE, above=True) or early(facts),
             seen(facts, "verifier_error", "for", "errors"),
+            seen(facts, "format_error", "for", "readable")
+            if (unread := facts.shape("format_error")) is not None and not unread.rose
+            else None,
+            seen(facts, "partial", "for", "partly-right")
+            if facts.shape("partial") is not None
+            else None,
             sure=share.after > 2 * SHARE,
         )
     said = facts.events("verifier")
@@ -34,6 +40,11 @@ def verifier_error(facts: Facts) -> Verdict:
             "caution" if len(said) < 10 else "act",
             early(facts),
             seen(facts, "reward", "for", "said", count=len(said), text=said[0].lines[0][:80]),
+        )
+    unread = facts.shape("format_error")
+    if share is not None and unread is not None and unread.rose:
+        return ruled_out(
+            seen(facts, "verifier_error", "against", "parse-misses", unread=unread.after)
         )
     if share is not None:
         return ruled_out(seen(facts, "verifier_error", "against", "no-errors"))
