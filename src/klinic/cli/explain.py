@@ -54,7 +54,9 @@ def failures() -> list[str]:
 
     spec = importlib.util.find_spec("klinic.failures")
     places = list(spec.submodule_search_locations or []) if spec is not None else []
-    return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(places))
+    return sorted(
+        m.name.replace("_", "-") for m in pkgutil.iter_modules(places) if m.name[0] != "_"
+    )
 
 
 def _thresholds(slug: str, lang: str) -> str:
