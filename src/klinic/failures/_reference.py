@@ -43,7 +43,8 @@ def drops(kl: Shape, rest: float = REST, at_once: float = AT_ONCE) -> list[int]:
 
 def policy_stays(facts: Facts, step: int) -> tuple[list[Evidence], list[Evidence]]:
     """Curves of the policy itself that go on across the step, and those that jump there."""
-    same, moved = [], []
+    same: list[Evidence] = []
+    moved: list[Evidence] = []
     for role in POLICY:
         shape = facts.shape(role)
         if shape is None or shape.n < facts.n // 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from klinic.facts import Facts
-from klinic.failures import Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.failures import Evidence, Verdict, failure, present, ruled_out, seen, set_knob
 
 GONE = 0.2  # of the own early level: collapsed (science.md D2)
 FADING = 0.4  # of the own early level: act, if nothing is gained by it (science.md D2)
@@ -11,6 +11,16 @@ NATS_SEED = 0.3  # nats/token; "act below 0.3" holds only for models that began 
 NATS_STARTED = 1.0
 NATS_LOW_START = 0.3  # a model that starts below this is a sharp model, not a collapsing one (public runs, quirk 15)
 SOLVED = 0.95  # share of right answers at which low entropy is what learning looks like
+# By position (seed 001 section 4.5): the part whose share left is at most half of the part that kept most. A part that began
+# below this, in nats/token, was fixed from the start.
+APART = 0.5
+NONE = 0.02  # of its early entropy: parts that kept less than this are alike
+FREE = 0.1
+PLACES = (
+    ("entropy_start", "opening-fixed"),
+    ("entropy_middle", "middle-fixed"),
+    ("entropy_end", "ending-fixed"),
+)
 GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
 
 
@@ -50,6 +60,7 @@ def entropy_collapse(facts: Facts) -> Verdict:
         severity,
         entropy.onset,
         seen(facts, "entropy", "for", "entropy-gone", share=share),
+        _place(facts),
         seen(facts, "zero_std", "for", "groups-gone") if confirmed else None,
         seen(facts, facts.success_role, "for", "frozen", success)
         if success is not None and not gained
@@ -59,3 +70,16 @@ def entropy_collapse(facts: Facts) -> Verdict:
         else None,
         sure=share <= GONE / 2,
     )
+
+
+def _place(facts: Facts) -> Evidence | None:
+    """Which part of the response lost its entropy first, where entropy is logged by position and the parts differ."""
+    left = {
+        (role, sentence): max(shape.after / shape.before, NONE)
+        for role, sentence in PLACES
+        if (shape := facts.shape(role)) is not None and shape.before >= FREE
+    }
+    if len(left) < 2 or min(left.values()) > min(GONE, APART * max(left.values())):
+        return None
+    role, sentence = min(left, key=lambda place: left[place])
+    return seen(facts, role, "for", sentence, share=left[role, sentence])

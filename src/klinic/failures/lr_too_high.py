@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from klinic.facts import Facts
 from klinic.failures import Verdict, early, failure, present, ruled_out, seen, set_knob
 
 CLIPPED = 0.20  # share of tokens (seed 000)
 RATIO_OFF = 0.05  # the mean ratio stays at 1 in this failure
 GRADIENT = 4.0  # times the own early level
+EVERY = 0.9  # share of rows above max_grad_norm: clipped on every step (seed 001 section 6.1)
+WIDE = 1.5  # 99 % quantile of the ratio: twice as far out as a band of 0.2 with a little slack (seed 001 6.2)
 WARN = 0.10  # token-level clipping worth a warning (science.md D9)
 FAR = (
     0.3  # nats/token that a healthy run does not reach while it learns nothing (kl-runaway's limit)
@@ -44,12 +48,19 @@ def lr_too_high(facts: Facts) -> Verdict:
     strong = gradient is not None and (
         gradient.after >= GRADIENT * gradient.before or gradient.after > 3
     )
+    wide, bound = facts.shape("ratio_high"), facts.number("max_grad_norm") or 0.0
+    bounded = gradient is not None and bound > 0 and np.mean(gradient.values > bound) >= EVERY
     at = early(facts) if steady or clip.before >= CLIPPED else clip.onset
     return present(
         "act",
         at,
         seen(facts, "clip_frac", "for", "clip-high"),
-        seen(facts, facts.success_role, "for", "stuck", success) if stuck and far else None,
+        seen(facts, "kl", "for", "kl-far") if far else None,
+        seen(facts, facts.success_role, "for", "stuck", success) if stuck else None,
         seen(facts, "grad_norm", "for", "gradient-high") if strong else None,
+        seen(facts, "grad_norm", "for", "every-step", bound=bound) if bounded else None,
+        seen(facts, "ratio_high", "for", "ratio-wide")
+        if wide is not None and wide.after >= WIDE
+        else None,
         seen(facts, "ratio_mean", "for", "ratio-one") if ratio is not None else None,
     )
