@@ -28,7 +28,8 @@ def entropy_explosion(facts: Facts) -> Verdict:
     (entropy,) = facts.need("entropy")
     share = entropy.after / max(entropy.before, 1e-9)
     reward, success = facts.shape("reward"), facts.success
-    bonus = facts.number("entropy_coef") or 0.0
+    logged = facts.shape("entropy_coef")  # a controller may have moved it
+    bonus = logged.after if logged is not None else facts.number("entropy_coef") or 0.0
     if facts.few or not entropy.rose or share < (PUSHED if bonus > 0 else RISEN):
         return ruled_out(seen(facts, "entropy", "against", "entropy-normal", share=share))
     gained = (success is not None and success.rose) or (reward is not None and reward.rose)
@@ -49,4 +50,13 @@ def entropy_explosion(facts: Facts) -> Verdict:
         seen(facts, "entropy", "for", "entropy-up", share=share),
         seen(facts, "reward", "for", "nothing-gained") if reward is not None else None,
         Evidence("entropy", "for", "bonus", values={"coef": bonus}) if bonus > 0 else None,
+        *[
+            seen(facts, role, "for", sentence)
+            for role, sentence, wrong in (
+                ("format_error", "format-breaks", "rose"),
+                ("format_ok", "format-lost", "fell"),
+                ("heldout", "eval-falls", "fell"),
+            )
+            if (shape := facts.shape(role)) is not None and getattr(shape, wrong)
+        ],
     )

@@ -8,6 +8,7 @@ from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen
 
 ROWS_AT_ZERO = 0.8  # share of rows whose gradient norm is exactly 0
+MOVES = 1e-4  # nats/token: KL to the reference above this, and growing, shows that updates arrive
 DIFFER = 0.75  # zero-variance share below which a gradient must exist
 
 
@@ -23,6 +24,9 @@ def gradient_lost(facts: Facts) -> Verdict:
     zero, spread = facts.shape("zero_std"), facts.shape("reward_std")
     if np.mean(gradient.values == 0) < ROWS_AT_ZERO:
         return ruled_out(seen(facts, "grad_norm", "against", "arrives"))
+    kl = facts.shape("kl")
+    if kl is not None and kl.n > 1 and kl.last > MOVES and kl.last > 2 * abs(kl.first):
+        return ruled_out(seen(facts, "kl", "against", "printed-short"))
     if zero is None and spread is None:
         facts.need("zero_std")
     differ = zero.after < DIFFER if zero is not None else spread is not None and spread.after > 0
@@ -33,5 +37,6 @@ def gradient_lost(facts: Facts) -> Verdict:
         early(facts),
         seen(facts, "grad_norm", "for", "none-arrives"),
         seen(facts, "zero_std" if zero is not None else "reward_std", "for", "groups-differ"),
+        seen(facts, "kl", "for", "kl-zero") if kl is not None and not kl.values.any() else None,
         sure=True,
     )

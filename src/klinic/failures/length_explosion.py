@@ -6,7 +6,16 @@ import numpy as np
 
 from klinic.curves.together import change_between
 from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.failures import (
+    Evidence,
+    Treatment,
+    Verdict,
+    failure,
+    present,
+    ruled_out,
+    seen,
+    set_knob,
+)
 from klinic.median import median
 
 GROWN = 1.4  # of the own early length (failure_modes.json)
@@ -86,8 +95,18 @@ def length_explosion(facts: Facts) -> Verdict:
         if success is not None
         else None,
         seen(facts, "reward", "for", "reward-pays") if pays else None,
+        _sum_only(facts),
         sure=share >= 2 and cut,
     )
+
+
+def _sum_only(facts: Facts) -> Evidence | None:
+    """KL per response grows with the length while KL per token stays (seed 001 sections 5.3 and 7.4)."""
+    whole, kl = facts.shape("kl_seq"), facts.shape("kl")
+    metric = facts.metric("kl")
+    if whole is None or kl is None or metric is None or "seq_sum" in metric.name:
+        return None
+    return seen(facts, "kl_seq", "for", "kl-sum") if whole.rose and not kl.changed else None
 
 
 def _fast(facts: Facts) -> bool:

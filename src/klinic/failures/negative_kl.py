@@ -10,6 +10,7 @@ from klinic.failures import Treatment, Verdict, early, failure, present, ruled_o
 
 K3_BELOW = -1e-5  # k3 is never negative on any token; a little slack for printing and bf16
 NOISE_Z = 6.0  # k1 is negative on 48 % of tokens at KL 0.005 (science.md 1.3): only a level beyond the noise counts
+FAR_BELOW = -1.0  # nats: no noise and no small difference of weights makes this (TRL's warning; labelled reports -1.5 to -233)
 LEVEL = -0.01  # nats/token
 RATIO_OFF = 0.97  # geometric ratio below which a negative k1 means stale samples, not a wrong reference (lab.md 6.3)
 
@@ -50,5 +51,6 @@ def negative_kl(facts: Facts) -> Verdict:
         "stop" if k3 else "act",
         Onset(first, first, first),
         seen(facts, "kl", "for", "negative"),
+        seen(facts, "kl", "for", "far-below") if kl.after < FAR_BELOW else None,
         sure=k3,
     )

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen, set_knob
+from klinic.failures import (
+    Evidence,
+    Treatment,
+    Verdict,
+    failure,
+    present,
+    ruled_out,
+    seen,
+    set_knob,
+)
 
 OLD = 4.0  # versions: where we begin to look, one or two being what asynchronous trainers run with
 GEO_OFF, OUTSIDE, MISMATCH = 0.93, 0.10, 0.05  # the gauges' limits of weight-sync-failure
+WIDE = (
+    1.5  # 99 % quantile of the ratio (lr-too-high's limit): old samples widen it like large steps
+)
+FEW_COUNT = 0.3  # effective sample size (verl, docs/algo/rollout_corr.md): a third of the batch carries the update
 GROWS = 0.5  # versions a step: a lag that grows like this has no end, the sync is broken
 
 
@@ -51,6 +64,22 @@ def staleness(facts: Facts) -> Verdict:
         lag.onset,
         seen(facts, "staleness", "for", "old"),
         *moved,
+        *_and(facts),
         seen(facts, facts.success_role, "for", "acc-lost", success) if lost else None,
         sure=len(moved) > 1,
     )
+
+
+def _and(facts: Facts) -> list[Evidence]:
+    """What old samples do elsewhere: a wide ratio, few samples that count, a critic that predicts another policy."""
+    wide, ess, explained = (
+        facts.shape(role) for role in ("ratio_high", "ess", "explained_variance")
+    )
+    found = []
+    if wide is not None and wide.after >= WIDE:
+        found.append(seen(facts, "ratio_high", "for", "ratio-wide"))
+    if ess is not None and ess.after < FEW_COUNT:
+        found.append(seen(facts, "ess", "for", "ess-low"))
+    if explained is not None and explained.fell:
+        found.append(seen(facts, "explained_variance", "for", "critic-behind"))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from klinic.curves.onset import Onset
-from klinic.curves.shape import Shape
+from klinic.curves.shape import SUDDEN, Shape
 from klinic.facts import Facts
 from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen
 
@@ -40,7 +40,14 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         if not facts.few and (onset := _off(facts, role, shape)) is not None
     ]
     lag = facts.shape("staleness")
-    if off and lag is not None and lag.highest < 1:
+    lr = facts.shape("lr")
+    if off and lr is not None and not lr.values.any():
+        return ruled_out(seen(facts, "lr", "against", "weights-at-rest"))
+    # A version number says what was sent, not what arrived: a gap that grows from nothing with the updates is an adapter
+    # that never arrives (verl #7495); one that appears at once is a change of the engine.
+    fresh = lag is not None and lag.highest < 1
+    growing = [role for role, _ in off if _grows(facts.shape(role))]
+    if off and fresh and not growing:
         return ruled_out(seen(facts, "staleness", "against", "weights-current"))
     if not off:
         telling = [role for role, _ in gauges if role != "ratio_mean"]
@@ -54,6 +61,7 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         "stop" if len(off) > 1 or (clip is not None and clip.after >= CLIP) else "act",
         first,
         *[seen(facts, role, "for", f"{role.replace('_', '-')}-off") for role, _ in off],
+        seen(facts, "staleness", "for", "never-delivered") if fresh else None,
         seen(facts, "clip_frac", "for", "clip-up") if clip is not None and clip.rose else None,
         seen(facts, "adv_std", "for", "groups-fine")
         if adv is not None and adv.after > 0.5
@@ -63,6 +71,10 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         else None,
         sure=len(off) > 1,
     )
+
+
+def _grows(gauge: Shape | None) -> bool:
+    return gauge is not None and gauge.changed and gauge.haste > SUDDEN
 
 
 def _sampler_ratio(facts: Facts) -> bool:
