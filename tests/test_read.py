@@ -387,3 +387,26 @@ def test_signs_and_counts_are_put_right_as_the_tables_say():
     assert not convert({"batch/solve_none": column}, table, {}, {}).curves, (
         "a count of unknown how many is no share"
     )
+
+
+def test_entropy_by_position_is_read_from_a_list_and_lists_of_samples_are_not(tmp_path):
+    text = "".join(
+        json.dumps(
+            {
+                "step": i,
+                "reward": r,
+                "rewards": [r, 1.0, 0.0],
+                "entropy_by_position": [2.0, 1.5, 1.0, 1.2, 0.8, 0.6, None if i == 3 else 0.4, 0.1],
+            }
+        )
+        + "\n"
+        for i, r, _ in rows()
+    )
+    run = read(written(tmp_path, "metrics.jsonl", text))
+    assert run.curves["entropy_by_position/0"].values[0] == 2.0
+    assert len(run.curves["entropy_by_position/6"].values) == 19
+    assert run.curves["entropy_at/start"].values[0] == 2.0
+    assert run.curves["entropy_at/middle"].values[0] == pytest.approx(np.mean([1, 1.2, 0.8, 0.6]))
+    assert run.curves["entropy_at/end"].values[-1] == 0.1
+    assert not any("rewards" in c.metric.source_key for c in run.curves.values())
+    assert not any("rewards" in key for key in run.unread_keys)
