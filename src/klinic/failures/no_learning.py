@@ -5,10 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, early, failure, present, ruled_out, seen, set_knob
+from klinic.failures import (
+    Evidence,
+    Treatment,
+    Verdict,
+    early,
+    failure,
+    present,
+    ruled_out,
+    seen,
+    set_knob,
+)
 
 KL_STILL = 1e-3  # nats/token; healthy runs pass it within 20 steps (lab.md section 4, seed 003: 0.045 at the end)
 ROWS = 40
+NOTHING = 1e-4  # nats/token: a reward that rises at less than this is not explained by the policy (seed 001 section 3.1)
+SMALL_LR = 1e-7  # no trainer's default is as small (TRL and verl: 1e-6; LoRA 1e-5 and more)
+STRONG_KL = 0.1  # coefficient; defaults lie between 0.001 and 0.05
+UNCLIPPED = 0.001  # clip fraction below which updates stay well inside the band (advise: nothing is clipped)
+AGREE = 0.5  # zero-variance share from which most questions teach nothing
 
 
 @failure(
@@ -31,6 +46,8 @@ def no_learning(facts: Facts) -> Verdict:
         or (acc is not None and acc.n >= 8 and acc.changed)
         or (entropy is not None and entropy.changed)
     )
+    if facts.n >= ROWS and kl.highest < NOTHING and reward.rose:
+        return ruled_out(seen(facts, "reward", "against", "rises-alone"))
     if facts.n < ROWS or not still or moved:
         return ruled_out(seen(facts, "kl", "against", "moves"))
     return present(
@@ -39,5 +56,29 @@ def no_learning(facts: Facts) -> Verdict:
         seen(facts, "reward", "for", "reward-flat"),
         seen(facts, "kl", "for", "kl-still"),
         seen(facts, "entropy", "for", "entropy-flat") if entropy is not None else None,
+        *_why(facts),
         sure=bool(np.max(kl.values) < KL_STILL),
     )
+
+
+def _why(facts: Facts) -> list[Evidence]:
+    """Which of the four causes the log shows: step too small, KL term too strong, reward too weak, or the gradient path."""
+    found: list[Evidence] = []
+    lr, gradient, clip, zero = (
+        facts.shape(role) for role in ("lr", "grad_norm", "clip_frac", "zero_std")
+    )
+    stated = facts.number("lr")
+    rate = float(lr.values.max()) if lr is not None else stated
+    if rate is not None and rate < SMALL_LR:
+        found.append(Evidence("lr", "for", "lr-small", values={"lr": rate}))
+    logged = facts.shape("kl_coef")
+    coef = logged.after if logged is not None else facts.number("kl_coef")
+    if coef is not None and coef >= STRONG_KL:
+        found.append(Evidence("kl_coef", "for", "kl-strong", values={"coef": coef}))
+    if zero is not None and zero.after >= AGREE:
+        found.append(seen(facts, "zero_std", "for", "reward-weak"))
+    if gradient is not None and gradient.after > 0:
+        found.append(seen(facts, "grad_norm", "for", "gradient-arrives"))
+    if clip is not None and clip.highest < UNCLIPPED:
+        found.append(seen(facts, "clip_frac", "for", "steps-small"))
+    return found
