@@ -61,6 +61,7 @@ PPO = {"algorithm": "ppo"}
 # Settings under which the trainer stays healthy for 200 steps (three seeds, three base models) and a fault shows sooner.
 # They are no part of the fault: a repair leaves them, and what is repaired must then be well.
 BRISK = {"lr": 1.5e-3}  # twice the default; 2e-3 forgets some of the other tasks
+UNLIMITED = {"max_grad_norm": 0.0}
 NO_KL = {"beta": 0.0}  # at the default learning rate; at 2e-3 this forgets the other tasks
 
 FAULTS: dict[str, Fault] = {
@@ -185,13 +186,11 @@ FAULTS: dict[str, Fault] = {
         _fault(
             "no-clipping",
             "lr-too-high",
-            "large steps with neither clipping nor a KL term, four passes over each batch",
-            "步长大，既不裁剪也没有 KL 项，每批更新四轮",
+            "large steps without clipping, four passes over each batch, no gradient limit",
+            "步长大且不裁剪，每批更新四轮，梯度不设上限",
+            healthy={"epochs": 4, **UNLIMITED},
             clipping=False,
-            epochs=4,
             lr=Strengths(6e-3, 8e-3, 1.2e-2),
-            max_grad_norm=0.0,
-            beta=0.0,
         ),
         _fault(
             "weight-sync-failure",
@@ -224,10 +223,8 @@ FAULTS: dict[str, Fault] = {
             "staleness",
             "samples come from weights many updates old",
             "样本来自许多次更新之前的权重",
+            healthy={**BRISK, "old_logprobs": "recompute"},
             lag=Strengths(8, 16, 32),
-            lr=2e-3,
-            beta=0.0,
-            old_logprobs="recompute",
         ),
         _fault(
             "too-easy",
@@ -262,9 +259,8 @@ FAULTS: dict[str, Fault] = {
             "lr-too-high",
             "a large step, six passes over each batch, no gradient limit",
             "步长过大，每批更新六轮，且不裁剪梯度",
+            healthy={"epochs": 6, **UNLIMITED},
             lr=Strengths(8e-3, 1.2e-2, 2e-2),
-            epochs=6,
-            max_grad_norm=0.0,
         ),
         _fault(
             "small-batch",
