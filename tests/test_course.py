@@ -416,7 +416,7 @@ def test_the_shell_reads_a_pipe(tmp_path):
     )
     assert done.returncode == 0 and done.stderr == ""
     assert "读第一批曲线" in done.stdout and "course> goals" in done.stdout
-    assert "error:" in done.stdout and "hint:" in done.stdout and "not read" not in done.stdout
+    assert "错误：" in done.stdout and "提示：" in done.stdout and "not read" not in done.stdout
     assert "Traceback" not in done.stdout
     kept = json.loads((tmp_path / "p.json").read_text())
     assert kept["done"] == {"1/pair-1": True}

@@ -14,9 +14,13 @@ import click
 
 from klinic import __version__
 from klinic.errors import KlinicError, did_you_mean
+from klinic.said import complaint, said
 from klinic.settings import settings
+from klinic.text import LANGUAGES
 
 BUG = 70  # exit code of a bug in klinic (sysexits EX_SOFTWARE)
+# A verb group without a word after it: click's answer is the page of --help (no such error before click 8.2).
+NO_WORDS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Verbs(click.Group):
@@ -76,6 +80,10 @@ def language(asked: str | None) -> str:
         return asked
     if settings().lang and not os.environ.get("KLINIC_LANG"):
         return str(settings().lang)
+    return _surroundings()
+
+
+def _surroundings() -> str:
     for name in ("KLINIC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         if os.environ.get(name):
             return "zh" if os.environ[name].lower().startswith("zh") else "en"
@@ -84,45 +92,58 @@ def language(asked: str | None) -> str:
 
 def _asked_language() -> str | None:
     """What --lang says, read before click does: a page of --help is printed before the options are known."""
-    said = " ".join(sys.argv[1:]).replace("=", " ").split()
-    return said[said.index("--lang") + 1] if "--lang" in said[:-1] else None
+    words = " ".join(sys.argv[1:]).replace("=", " ").split()
+    asked = words[words.index("--lang") + 1] if "--lang" in words[:-1] else None
+    return asked if asked in LANGUAGES else None
+
+
+def _spoken() -> str:
+    """The language of help and errors, also where klinic.toml is what cannot be read."""
+    try:
+        return language(_asked_language())
+    except KlinicError:
+        return _surroundings()
+
+
+def _complain(what: str, where: str = "", hint: str = "") -> None:
+    """Print an error; where JSON was asked for, as JSON too, in English unless --lang says otherwise."""
+    if any(a in ("json", "--format=json") for a in sys.argv):
+        import json
+
+        lang = _asked_language() or "en"
+        error = {"what": said(what, lang), "where": where, "hint": said(hint, lang)}
+        click.echo(json.dumps({"error": error}, ensure_ascii=False))
+    click.echo(complaint(what, where, hint, _spoken()), err=True)
+
+
+def _chinese_help() -> None:
+    if _spoken() == "zh":
+        from klinic.cli._help import ChineseHelp
+
+        click.Context.formatter_class = ChineseHelp
 
 
 def main() -> None:
     """Run the command line; every expected error is one line (what, where, what to do) and exit code 2."""
     gc.disable()  # one short process: nothing it makes is worth collecting before it ends
-    if {"-h", "--help"} & set(sys.argv) and language(_asked_language()) == "zh":
-        from klinic.cli._help import ChineseHelp
-
-        click.Context.formatter_class = ChineseHelp
-    json_wanted = any(a == "json" or a == "--format=json" for a in sys.argv)
+    if {"-h", "--help"} & set(sys.argv):
+        _chinese_help()
     try:
         code: Any = klinic.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except KlinicError as trouble:
-        if json_wanted:
-            import json
-
-            click.echo(
-                json.dumps(
-                    {"error": {"what": trouble.what, "where": trouble.where, "hint": trouble.hint}},
-                    ensure_ascii=False,
-                )
-            )
-        click.echo(f"error: {trouble}", err=True)
-        if trouble.hint:
-            click.echo(f"hint: {trouble.hint}", err=True)
-        sys.exit(2)
-    except click.exceptions.NoSuchOption as trouble:
-        click.echo(f"error: {trouble.format_message()}", err=True)
+        _complain(trouble.what, trouble.where, trouble.hint)
         sys.exit(2)
     except click.UsageError as trouble:
-        click.echo(f"error: {trouble.format_message()}", err=True)
-        if trouble.ctx is not None:
-            click.echo(f"hint: {trouble.ctx.command_path} --help", err=True)
+        if trouble.ctx is not None and isinstance(trouble, NO_WORDS):
+            _chinese_help()
+            click.echo(trouble.ctx.get_help(), err=True)
+            sys.exit(2)
+        hint = f"{trouble.ctx.command_path} --help" if trouble.ctx is not None else ""
+        _complain(trouble.format_message(), hint=hint)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
+        click.echo(said("stopped", _spoken()), err=True)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -130,6 +151,8 @@ def main() -> None:
     except Exception as trouble:
         if os.environ.get("KLINIC_TRACEBACK"):
             raise
-        click.echo(f"error: a bug in klinic: {type(trouble).__name__}: {trouble}", err=True)
-        click.echo("hint: rerun with KLINIC_TRACEBACK=1 and report what it prints", err=True)
+        _complain(
+            f"a bug in klinic: {type(trouble).__name__}: {trouble}",
+            hint="rerun with KLINIC_TRACEBACK=1 and report what it prints",
+        )
         sys.exit(BUG)

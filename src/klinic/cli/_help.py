@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -46,9 +46,10 @@ class ChineseHelp(click.HelpFormatter):
             yield
 
     def write_dl(
-        self, rows: Sequence[tuple[str, str]], col_max: int = FIRST_COLUMN, col_spacing: int = 2
+        self, rows: Iterable[tuple[str, str]], col_max: int = FIRST_COLUMN, col_spacing: int = 2
     ) -> None:
         """Options or verbs with their help."""
+        rows = list(rows)
         width = min(col_max, max(columns(first) for first, _ in rows)) + col_spacing
         blank = " " * self.current_indent
         for first, second in rows:

@@ -47,7 +47,7 @@ def command(
     write_whole(output, render(with_curves[0], language(lang)))
     if drawable(language(lang)) != language(lang):
         click.echo(
-            "hint: 没有中文字体，图中文字为英文；Debian/Ubuntu: apt install fonts-noto-cjk",
+            "提示：没有中文字体，图中文字为英文；Debian/Ubuntu: apt install fonts-noto-cjk",
             err=True,
         )
     click.echo(str(output))

@@ -15,6 +15,7 @@ from klinic.course.legend import legend
 from klinic.course.plan import tasks
 from klinic.course.progress import load, store
 from klinic.errors import BadUsage, KlinicError, did_you_mean
+from klinic.said import complaint
 
 Command = Callable[[Desk, Sequence[str]], str]
 COMMANDS: dict[str, Command] = {
@@ -94,9 +95,7 @@ def shell(place: Path, lang: str) -> int:
         try:
             click.echo(perform(desk, words))
         except KlinicError as trouble:
-            click.echo(f"error: {trouble}")
-            if trouble.hint:
-                click.echo(f"hint: {trouble.hint}")
+            click.echo(complaint(trouble.what, trouble.where, trouble.hint, desk.lang))
         except KeyboardInterrupt:
             click.echo()
         click.echo()
