@@ -69,7 +69,7 @@ def _why(facts: Facts) -> list[Evidence]:
     )
     stated = facts.number("lr")
     rate = float(lr.values.max()) if lr is not None else stated
-    if rate is not None and rate < SMALL_LR:
+    if rate is not None and 0 < rate < SMALL_LR:  # 0 may be print precision
         found.append(Evidence("lr", "for", "lr-small", values={"lr": rate}))
     logged = facts.shape("kl_coef")
     coef = logged.after if logged is not None else facts.number("kl_coef")
