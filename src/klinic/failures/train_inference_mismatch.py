@@ -15,6 +15,7 @@ from klinic.failures import (
     seen,
     set_knob,
 )
+from klinic.failures._weights import at_rest
 
 # nats/token, absolute difference: 0.011 flat in a healthy run, critical from 0.1 (failure_modes.json, science.md 1.3);
 # between the two a run goes on, at a cost.
@@ -44,10 +45,7 @@ def train_inference_mismatch(facts: Facts) -> Verdict:
     if lag is not None and lag.after >= LAGS:
         return ruled_out(seen(facts, "staleness", "against", "samples-old"))
     caution, act = _limits(facts)
-    lr = facts.shape("lr")
-    resting = (
-        lr is not None and not lr.values.any()
-    )  # nothing is learnt, so the weights cannot part
+    resting = at_rest(facts)  # then the weights cannot part
     fresh = (lag is not None and lag.highest < LAGS) or resting
     grows = abs(gap.after) >= GROWTH * abs(gap.before)
     if grows and not resting and fresh and gap.haste > SUDDEN:
@@ -67,7 +65,7 @@ def train_inference_mismatch(facts: Facts) -> Verdict:
         seen(facts, "ess", "for", "ess-low")
         if (ess := facts.shape("ess")) is not None and ess.after < FEW_COUNT
         else None,
-        seen(facts, "lr", "for", "lr-zero") if resting and grows else None,
+        Evidence("lr", "for", "lr-zero") if resting and grows else None,
         Evidence("mismatch", "for", "temperature", values={"temperature": temperature})
         if (temperature := facts.number("temperature")) is not None and temperature != 1
         else None,

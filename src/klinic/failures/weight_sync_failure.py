@@ -5,7 +5,8 @@ from __future__ import annotations
 from klinic.curves.onset import Onset
 from klinic.curves.shape import SUDDEN, Shape
 from klinic.facts import Facts
-from klinic.failures import Treatment, Verdict, failure, present, ruled_out, seen
+from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
+from klinic.failures._weights import at_rest
 
 GEO_OFF = 0.93  # geometric ratio; healthy lab runs stay above 0.99, broken sync fell below 0.97 in 5 steps (lab.md 6.1)
 OUTSIDE = 0.10  # share of tokens outside the clip band (lab.md section 3)
@@ -40,9 +41,8 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         if not facts.few and (onset := _off(facts, role, shape)) is not None
     ]
     lag = facts.shape("staleness")
-    lr = facts.shape("lr")
-    if off and lr is not None and not lr.values.any():
-        return ruled_out(seen(facts, "lr", "against", "weights-at-rest"))
+    if off and at_rest(facts):
+        return ruled_out(Evidence("lr", "against", "weights-at-rest"))
     # A version number says what was sent, not what arrived: a gap that grows from nothing with the updates is an adapter
     # that never arrives (verl #7495); one that appears at once is a change of the engine.
     fresh = lag is not None and lag.highest < 1
