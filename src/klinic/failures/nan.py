@@ -19,6 +19,7 @@ ROLES_WATCHED = (
     "ratio_mean",
     "explained_variance",
 )
+ROWS = 3  # before and after, from which a reward counts as dead
 NEVER_COMPUTED = (
     "kl",
     "entropy",
@@ -78,7 +79,22 @@ def nan(facts: Facts) -> Verdict:
             )
             for first, role, count, _ in hits
         ],
+        _dead(facts, step),
         sure=True,
+    )
+
+
+def _dead(facts: Facts, step: int) -> Evidence | None:
+    """The reward does not move any more after the first NaN: the weights are gone, and every answer is the same."""
+    reward = facts.shape("reward")
+    if reward is None:
+        return None
+    before, after = reward.until(step + 1), reward.since(step + 1)
+    if len(before) < ROWS or len(after) < ROWS or np.ptp(after) > 0 or np.ptp(before) == 0:
+        return None
+    at = int(reward.steps[reward.steps > step][0])
+    return Evidence(
+        "reward", "for", "reward-dead", "plunges", float(before[-1]), float(after[-1]), at
     )
 
 
