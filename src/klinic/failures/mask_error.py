@@ -46,6 +46,9 @@ def mask_error(facts: Facts) -> Verdict:
                 sure=True,
             )
         return ruled_out(Evidence("ratio_mean", "against", "ratio-one", values={"off": off}))
+    kl = facts.shape("kl")
+    if str(facts.setting("importance_level") or "token").startswith("sequence"):
+        return ruled_out(seen(facts, "clip_frac", "against", "sequence-level"))
     updates = facts.number("updates_per_batch")
     if updates is None or updates > 1:
         return ruled_out(
@@ -55,14 +58,13 @@ def mask_error(facts: Facts) -> Verdict:
     parts = old is not None and min(abs(old.first), abs(old.before), abs(old.after)) >= OLD_KL
     if not clips and not parts:
         return ruled_out(seen(facts, "clip_frac", "against", "none-clipped"))
-    kl = facts.shape("kl")
+    if kl is not None and abs(kl.before) >= OLD_KL:
+        return ruled_out(seen(facts, "kl", "against", "policy-far"))
     return present(
         "act",
         early(facts),
         seen(facts, "clip_frac", "for", "clips-on-policy") if clips else None,
         seen(facts, "kl_old", "for", "old-apart") if parts else None,
-        seen(facts, "kl", "for", "reference-near")
-        if kl is not None and abs(kl.before) < OLD_KL
-        else None,
+        seen(facts, "kl", "for", "reference-near") if kl is not None else None,
         sure=clips and parts,
     )
