@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,13 @@ STEP_KEYS = (
     "iter",
     "update",
     "global_step/max_steps",
+    "trainer/global_step",
+    "training_step",
+    "current_steps",
+    "system/step",
+    "progress/batch",
+    "rollout/step",
+    "train/step",
 )
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
 EVENTS_KEPT = 100  # of each kind: the first say how it began, as many of the last how it ended
@@ -79,6 +86,7 @@ class Reading:
         self.logged = 0
         self.superseded = 0
         self.numbered = "logged"  # or "counted": the log carries no step and rows were counted
+        self.parts: dict[str, Reading] = {}  # of a file that holds several runs: each by its name
         self._first: int | None = None
         self._rewound: int | None = None
 
@@ -104,6 +112,18 @@ class Reading:
             self._first = step
         self.last_step = step if self.last_step is None else max(step, self.last_step)
 
+    def part(self, run: str) -> Reading:
+        """The reading of one of several runs that this file holds."""
+        if run not in self.parts:
+            self.parts[run] = Reading(self.at, self.vocabulary)
+        return self.parts[run]
+
+    def put(self, key: str, steps: Iterable[int], values: Iterable[float]) -> None:
+        """Add points of a key whose steps are no clock of the run: they restart nothing and count no row."""
+        column = self.columns.setdefault(key, Column())
+        column.steps.extend(steps)
+        column.values.extend(values)
+
     def _latest(self, key: str) -> int:
         column = self.columns.get(key)
         return column.steps[-1] if column is not None and len(column.steps) else -1
@@ -125,10 +145,11 @@ class Reading:
             return tuple(self.segments)
         return (*self.segments, Segment(self._first, self.last_step, self._rewound))
 
-    def note(self, kind: str, at: str, lines: tuple[str, ...]) -> None:
-        """Keep an event: of each kind the first and the last ones."""
+    def note(self, kind: str, at: str, lines: tuple[str, ...], since: int | None = None) -> None:
+        """Keep an event: of each kind the first and the last ones. since: the last step when it began, if not now."""
         first, last = self._events.setdefault(kind, ([], deque(maxlen=EVENTS_KEPT)))
-        (first if len(first) < EVENTS_KEPT else last).append(Event(kind, at, self.last_step, lines))
+        step = self.last_step if since is None else since
+        (first if len(first) < EVENTS_KEPT else last).append(Event(kind, at, step, lines))
         self.holds[kind] += 1
 
     @property

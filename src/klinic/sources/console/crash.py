@@ -49,7 +49,7 @@ class Crashes:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self._open: dict[str, tuple[str, deque[str]]] = {}
+        self._open: dict[str, tuple[str, int | None, deque[str]]] = {}
         self._said: set[str] = set()  # processes whose traceback has come to its last line
 
     def take(self, at: int, text: str) -> bool:
@@ -61,7 +61,7 @@ class Crashes:
         block = self._open.get(process)
         if block is not None:
             if self._goes_on(process, line, stripped):
-                block[1].append(f"{process}\t{line.rstrip()}" if process else line.rstrip())
+                block[2].append(f"{process}\t{line.rstrip()}" if process else line.rstrip())
                 return True
             if _BAR.search(stripped):  # a progress bar drawn between two lines of a traceback
                 return False
@@ -70,8 +70,8 @@ class Crashes:
         if _OPENS in line or _FRAME.match(line) or _RAY_HEAD.search(line):
             if len(self._open) >= OPEN_BLOCKS:
                 self.end()
-            self._open[process] = (where, deque(maxlen=TRACEBACK_LINES))
-            self._open[process][1].append(
+            self._open[process] = (where, self.reading.last_step, deque(maxlen=TRACEBACK_LINES))
+            self._open[process][2].append(
                 f"{process}\t{line.rstrip()}" if process else line.rstrip()
             )
             return True
@@ -96,9 +96,9 @@ class Crashes:
         return True
 
     def _close(self, process: str) -> None:
-        where, lines = self._open.pop(process)
+        where, since, lines = self._open.pop(process)
         self._said.discard(process)
-        self.reading.note("traceback", where, tuple(lines))
+        self.reading.note("traceback", where, tuple(lines), since)
 
     def end(self) -> None:
         """The log ends here: close what is open."""
