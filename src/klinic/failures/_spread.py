@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from klinic.facts import Facts
 from klinic.failures import Evidence, seen
 from klinic.median import median
@@ -23,7 +25,10 @@ def tail_left(facts: Facts) -> bool:
 
 
 def spread_of(facts: Facts) -> list[Evidence]:
-    """Evidence of the low tail, the std, the median and the truncated answers while the mean of the rewards rises."""
+    """Evidence of the low tail, the std, the median and the truncated answers while the mean of the rewards rises.
+
+    Without onsets: they say what the mean hides, and the run goes on being judged by reward and acc.
+    """
     mean, found = facts.shape("reward"), []
     if mean is None or not mean.rose:
         return []
@@ -39,4 +44,4 @@ def spread_of(facts: Facts) -> list[Evidence]:
         late = float(median(mean.since(float(cut.steps[-cut.window]))))
         if cut.after >= CUT_PAID * late > 0:
             found.append(seen(facts, "reward_truncated", "for", "cut-paid"))
-    return found
+    return [replace(e, onset=None) for e in found]

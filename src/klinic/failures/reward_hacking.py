@@ -36,7 +36,7 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 @failure(
     family="reward",
     stage="reward",
-    explains="entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard "
+    explains="length-bias entropy-collapse length-collapse length-explosion zero-advantage kl-runaway eval-regression truncation-rise plateau too-hard "
     "reward-collapse format-collapse repetition template-collapse language-mixing refusal-rise factuality-drop eval-overfit length-bias",
     treatments=(
         Treatment("fix-reward", "reward"),
@@ -109,12 +109,13 @@ def reward_hacking(facts: Facts) -> Verdict:
 
 def _broken(facts: Facts) -> list[Evidence]:
     """Which tasks or evaluations broke meanwhile, the first one first. The curve to judge by remains acc."""
-    curves = {**tasks(facts, TASK_POINTS), **evaluations(facts, TASK_POINTS)}
+    evals = evaluations(facts, TASK_POINTS)
+    curves = {**tasks(facts, TASK_POINTS), **evals}
     if len(curves) < 2:  # one evaluation is no slice
         return []
     return [
         Evidence(
-            f"acc ({task})",
+            "acc" if task in evals else f"acc_task/{task}",
             "for",
             "task-broke" if i == 0 else "then-broke",
             "falls",
