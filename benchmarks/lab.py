@@ -52,7 +52,7 @@ NOT_LATE = {
 # gradient. The table prints the share with and without them.
 ALSO = {
     "entropy-collapse": {"eval-regression"},
-    "reward-hacking": {"length-explosion"},
+    "reward-hacking": {"length-explosion", "length-bias"},
     "lr-too-high": {"kl-runaway", "entropy-collapse"},
     "no-learning": {"gradient-lost"},
     "kl-runaway": {"reward-hacking", "length-explosion"},

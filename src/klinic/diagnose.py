@@ -152,17 +152,20 @@ def _causes_first(findings: list[Finding], run: Run) -> list[Finding]:
             else float("inf")
         )
 
+    def pushed(a: Finding) -> bool:
+        # Its evidence names what drives it: a part of the reward, a known setting.
+        return any(e.sentence in PUSHES for e in a.evidence)
+
     def under(a: Finding) -> bool:
         # A broken implementation, a reward that pays for something else and a known setting that pushes lie under
         # whatever moved first.
-        return known[a.failure].stage in ("implementation", "reward") or any(
-            e.sentence in PUSHES for e in a.evidence
-        )
+        return known[a.failure].stage in ("implementation", "reward") or pushed(a)
 
     def explains(a: Finding, b: Finding) -> bool:
         if b.failure not in known[a.failure].explains:
             return False
-        if under(b) and not under(a) and a.failure in known[b.failure].explains:
+        mutual = a.failure in known[b.failure].explains
+        if mutual and (under(b), pushed(b)) > (under(a), pushed(a)):
             return False
         # An outcome (no group differs, the reward is gone) is never a cause.
         deeper = under(a) or known[b.failure].stage == "outcome"
