@@ -29,6 +29,7 @@ _OPENS = "Traceback (most recent call last)"
 _CHAINED = ("During handling of the above", "The above exception was the direct cause")
 _RAY_HEAD = re.compile(r"ray::[\w.]+\(")
 _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+_ROWS = ("{'", '{"')  # rows of metrics, the longest lines of a log
 _BAR = re.compile(r"\d+%\|")
 
 
@@ -108,4 +109,6 @@ class Crashes:
 
 def _likely(text: str) -> bool:
     """A cheap look at every line of a log: whether a traceback or a last word may begin here."""
+    if text.startswith(_ROWS) or "step:" in text[:60]:
+        return False
     return _OPENS in text or 'File "' in text or "ray::" in text or sign_of(text) is not None

@@ -8,7 +8,6 @@ kernel messages as their own trackers quote them.
 from __future__ import annotations
 
 import re
-from functools import cache
 
 # name, words of which one must occur (lower case; a cheap first look), pattern. The first that fits names the message:
 # messages of the host stand before those of the device, since "Out of memory: Killed process" is the kernel's.
@@ -131,16 +130,19 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
 LONG = 4000  # characters of a line that are looked at; answers of a model can be longer and say nothing of the kind
 
 
-@cache
-def _patterns() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
-    return tuple((name, tuple(words.split("|")), re.compile(p)) for name, words, p in _SIGNS)
+_TABLE = tuple((name, tuple(words.split("|")), pattern) for name, words, pattern in _SIGNS)
+_WORDS = tuple(dict.fromkeys(word for _, words, _ in _TABLE for word in words))
 
 
 def sign_of(text: str) -> str | None:
     """The name of the message in a line, None where it is no such message."""
-    text = text[:LONG]
-    low = text.lower()
-    for name, words, pattern in _patterns():
-        if any(word in low for word in words) and pattern.search(text):
+    low = text[:LONG].lower()
+    for word in _WORDS:  # asked of every line of a log: nearly all end here
+        if word in low:
+            break
+    else:
+        return None
+    for name, words, pattern in _TABLE:
+        if any(word in low for word in words) and re.search(pattern, text[:LONG]):
             return name
     return None
