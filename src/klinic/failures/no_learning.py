@@ -23,6 +23,8 @@ NOTHING = 1e-4  # nats/token: a reward that rises at less than this is not expla
 SMALL_LR = 1e-7  # no trainer's default is as small (TRL and verl: 1e-6; LoRA 1e-5 and more)
 STRONG_KL = 0.1  # coefficient; defaults lie between 0.001 and 0.05
 UNCLIPPED = 0.001  # clip fraction below which updates stay well inside the band (advise: nothing is clipped)
+LONG = 200  # rows over which a reward that stands still says something without KL
+FULL = 0.8  # share of right answers from which there is little left to learn (zero-advantage's limit)
 AGREE = 0.5  # zero-variance share from which most questions teach nothing
 
 
@@ -38,6 +40,8 @@ AGREE = 0.5  # zero-variance share from which most questions teach nothing
 )
 def no_learning(facts: Facts) -> Verdict:
     """Need: reward flat, KL to the reference at its noise floor. Veto: KL or reward moved."""
+    if facts.shape("kl") is None and (thin := _thin(facts)):
+        return present("caution", early(facts), *thin)
     reward, kl = facts.need("reward", "kl")
     acc, entropy = facts.shape("acc"), facts.shape("entropy")
     still = kl.highest < KL_STILL and kl.after < KL_STILL
@@ -59,6 +63,31 @@ def no_learning(facts: Facts) -> Verdict:
         *_why(facts),
         sure=bool(np.max(kl.values) < KL_STILL),
     )
+
+
+def _thin(facts: Facts) -> list[Evidence]:
+    """Without KL: a long run whose reward and entropy stand still while at least half of the batches hold no gradient."""
+    reward, entropy, zero, gradient = (
+        facts.shape(role) for role in ("reward", "entropy", "zero_std", "grad_norm")
+    )
+    if reward is None or zero is None or gradient is None or facts.n < LONG:
+        return []
+    success = facts.success
+    stands = not reward.changed and (entropy is None or not entropy.changed)
+    if not stands or (success is not None and success.after >= FULL):
+        return []
+    if min(zero.before, zero.after) < AGREE or np.mean(gradient.values == 0) < AGREE:
+        return []
+    return [
+        seen(facts, "reward", "for", "reward-flat"),
+        seen(facts, "zero_std", "for", "reward-weak"),
+        Evidence(
+            "grad_norm",
+            "for",
+            "often-zero",
+            values={"share": float(np.mean(gradient.values == 0))},
+        ),
+    ]
 
 
 def _why(facts: Facts) -> list[Evidence]:
