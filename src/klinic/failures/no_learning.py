@@ -24,7 +24,7 @@ SMALL_LR = 1e-7  # no trainer's default is as small (TRL and verl: 1e-6; LoRA 1e
 STRONG_KL = 0.1  # coefficient; defaults lie between 0.001 and 0.05
 UNCLIPPED = 0.001  # clip fraction below which updates stay well inside the band (advise: nothing is clipped)
 LONG = 200  # rows over which a reward that stands still says something without KL
-FULL = 0.8  # share of right answers from which there is little left to learn (zero-advantage's limit)
+FULL = 0.8  # share of right answers with little left to learn (zero-advantage's limit)
 AGREE = 0.5  # zero-variance share from which most questions teach nothing
 
 
@@ -33,6 +33,8 @@ AGREE = 0.5  # zero-variance share from which most questions teach nothing
     stage="implementation",
     explains="plateau",
     treatments=(
+        set_knob("dynamic_sampling", to=True, only_if="often-zero"),
+        Treatment("change-data", "mixed_data", only_if="often-zero"),
         Treatment("fix-code", "gradient_path"),
         set_knob("lr", scale=3),
         set_knob("kl_coef", scale=0.3),
