@@ -82,13 +82,7 @@ def _thin(facts: Facts) -> list[Evidence]:
         return []
     return [
         seen(facts, "reward", "for", "reward-flat"),
-        seen(facts, "zero_std", "for", "reward-weak"),
-        Evidence(
-            "grad_norm",
-            "for",
-            "often-zero",
-            values={"share": float(np.mean(gradient.values == 0))},
-        ),
+        seen(facts, "zero_std", "for", "often-zero", share=float(np.mean(gradient.values == 0))),
     ]
 
 
