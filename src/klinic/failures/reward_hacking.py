@@ -7,10 +7,11 @@ import re
 from klinic.curves.onset import Onset
 from klinic.curves.shape import Shape
 from klinic.curves.together import parting
-from klinic.facts import Facts
+from klinic.facts import Facts, NotLogged
 from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
 from klinic.failures._spread import spread_of
 from klinic.failures._trend import evaluations, fallen, tasks
+from klinic.vitals import players
 
 LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
 FOLLOWER_Z = 1.5  # acc must rise by less than this on the same window (failure_modes.json)
@@ -49,6 +50,9 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 def reward_hacking(facts: Facts) -> Verdict:
     """Need: after some split the reward rises and acc does not. Veto: acc rises along, or is full."""
     reward, acc = facts.need("reward", "acc")
+    metric = facts.metric("acc")
+    if metric is not None and metric.name in players("factuality", facts.run.curves):
+        raise NotLogged("acc")  # an evaluation of facts is no measure of the trained task
     if facts.few or acc.n < ACC_POINTS:
         if (
             acc.n >= 3
