@@ -74,6 +74,7 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     """Everything klinic knows of one trainer."""
 
     title: str
+    base: str = ""
     recognise: Recognise = Recognise()
     strip: tuple[str, ...] = ()
     summary: tuple[str, ...] = ()
@@ -141,8 +142,21 @@ def tables() -> dict[str, Table]:
         from importlib.resources import files
 
         raw[point.name] = parsed(files(point.load()).joinpath(f"{point.name}.toml"))
+    raw = {name: _on_base(table, raw) for name, table in raw.items()}
     ordered = sorted(raw.items(), key=lambda item: (item[0] == GENERIC, item[0]))
     return {name: msgspec.convert(table, Table).prepare(name) for name, table in ordered}
+
+
+def _on_base(table: dict[str, Any], raw: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A fork's table: its own entries before those of the trainer it was made from."""
+    base = raw.get(table.get("base", ""))
+    if base is None:
+        return table
+    merged = {**{key: value for key, value in base.items() if key != "recognise"}, **table}
+    merged["metric"] = [*table.get("metric", ()), *base.get("metric", ())]
+    for part in ("knob", "log"):
+        merged[part] = {**base.get(part, {}), **table.get(part, {})}
+    return merged
 
 
 def known(key: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,18 @@ from klinic.vitals import ROLES, role_of
 # rows are 0: left in, they would halve the clip fraction.
 FIRST_PASS_SHARE = 0.3
 FIRST_PASS_LEVEL = 0.02
+BESIDE = ("over:", "minus:")
+_KNOB_IN_NAME = re.compile(r"\{(\w+)\}")
+# What trainers call the estimators of KL (verl's core_algos.py, slime's ppo_utils.py, ROLL's functionals.py).
+ESTIMATORS = {
+    "kl": "k1",
+    "abs": "abs",
+    "mse": "k2",
+    "low_var_kl": "k3",
+    "0": "k1",
+    "1": "k2",
+    "2": "k3",
+}
 
 
 @dataclass(slots=True)
@@ -38,7 +51,9 @@ def convert(
     """Name every column. mapping: log key -> role or canonical name, from ``--map``; it wins over the tables."""
     done = Converted()
     generic = tables()[GENERIC]
-    for key, column in columns.items():
+    summed = _summed(columns, table)
+    # What is logged as such comes before what is computed from two keys: of one name the first stays.
+    for key, column in sorted(summed.items(), key=lambda item: _is_beside(table, item[0])):
         if key in mapping:
             name, rule, part = _mapped(mapping[key]), None, ""
             metric = Metric(name, "as mapped by --map", _unit(name), key)
@@ -48,11 +63,15 @@ def convert(
                 done.unread.append(key)
                 continue
             rule, part = found
-            name = rule.name.replace("{}", part)
+            name = _named(rule.name.replace("{}", part), table, config)
             metric = Metric(name, rule.definition, rule.unit, key)
         steps, values = _points(column)
         if rule is not None:
-            steps, values, metric = _apply(rule, steps, values, metric, config)
+            if (rule.conversion or "").startswith(BESIDE):
+                assert rule.conversion is not None
+                steps, values, metric = _beside(rule.conversion, steps, values, metric, columns)
+            else:
+                steps, values, metric = _apply(rule, steps, values, metric, config)
             if (
                 rule.zero
                 and len(values)
@@ -115,17 +134,87 @@ def _apply(
         return steps, values / 100, _converted(metric, "percent to share")
     if kind == "negate":
         return steps, -values, _converted(metric, "sign turned")
+    if kind == "square":
+        return steps, np.square(values), _converted(metric, "squared: the log has the root")
+    if kind == "complement":
+        return steps, 1 - values, _converted(metric, "1 minus the value")
+    if kind == "minus_one":
+        return steps, values - 1, _converted(metric, "1 subtracted")
     if kind == "double":
         return steps, values * 2, _converted(metric, "doubled")
     if kind == "halve":
         return steps, values / 2, _converted(metric, "halved")
-    if kind.startswith("count_of:"):
+    if kind.startswith("negate_divide:"):
+        knob = kind.partition(":")[2]
+        by = config.get(knob)
+        if by is not None and isinstance(by.value, int | float) and by.value > 0:
+            return steps, -values / by.value, _converted(metric, f"sign turned, divided by {knob}")
+        return steps[:0], values[:0], metric  # scaled by an unknown coefficient
+    if kind.startswith(("count_of:", "counts_of:")):
         knob = kind.partition(":")[2]
         total = config.get(knob)
         if total is not None and isinstance(total.value, int | float) and total.value > 0:
             return steps, values / total.value, _converted(metric, f"count divided by {knob}")
         return steps[:0], values[:0], metric  # a count of unknown how many is no share
     raise ValueError(f"unknown conversion {kind!r} for {rule.key}")
+
+
+def _is_beside(table: Table, key: str) -> bool:
+    found = table.rule(key)
+    return found is not None and (found[0].conversion or "").startswith(BESIDE)
+
+
+def _beside(
+    conversion: str, steps: Any, values: Any, metric: Metric, columns: Mapping[str, Column]
+) -> tuple[Any, Any, Metric]:
+    """over:KEY divides by, minus:KEY subtracts another key of the log, at the steps where both are logged."""
+    kind, _, other = conversion.partition(":")
+    if other not in columns:
+        return steps[:0], values[:0], metric
+    other_steps, other_values = _points(columns[other])
+    both, mine, theirs = np.intersect1d(steps, other_steps, return_indices=True)
+    if kind == "minus":
+        return both, values[mine] - other_values[theirs], _converted(metric, f"minus {other}")
+    total = other_values[theirs]
+    some = total > 0
+    share = values[mine][some] / total[some]
+    return both[some], share, _converted(metric, f"count divided by {other}")
+
+
+def _summed(columns: Mapping[str, Column], table: Table) -> Mapping[str, Column]:
+    """Columns, where the counts of one rule (counts_of: one key a kind of group) are one column.
+
+    A kind that did not occur at a step has no row there, so what is missing counts 0.
+    """
+    sums: dict[str, dict[int, float]] = {}
+    rest: dict[str, Column] = {}
+    for key, column in columns.items():
+        found = table.rule(key)
+        if found is None or not (found[0].conversion or "").startswith("counts_of:"):
+            rest[key] = column
+            continue
+        steps, values = _points(column)
+        into = sums.setdefault(found[0].key, {})
+        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+            into[step] = into.get(step, 0.0) + value
+    for name, by_step in sums.items():
+        column = rest[name] = Column()
+        for step, value in sorted(by_step.items()):
+            column.steps.append(step)
+            column.values.append(value)
+    return rest if sums else columns
+
+
+def _named(name: str, table: Table, config: Mapping[str, Setting]) -> str:
+    """A name with {KNOB} filled in: the estimator of a KL is a setting in most trainers."""
+
+    def filled(found: re.Match[str]) -> str:
+        knob = found.group(1)
+        rule = table.knob.get(knob)
+        value = config[knob].value if knob in config else (rule.default if rule else None)
+        return "unknown" if value is None else ESTIMATORS.get(str(value), str(value))
+
+    return _KNOB_IN_NAME.sub(filled, name)
 
 
 def _converted(metric: Metric, how: str) -> Metric:

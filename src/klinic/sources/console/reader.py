@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from klinic.sources.console.blocks import Blocks
 from klinic.sources.console.crash import Crashes
 from klinic.sources.grammar import Row, grammars
 from klinic.sources.grammar.dicts import literal
@@ -15,6 +16,7 @@ from klinic.sources.rows import Reading, flatten, number
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 _RAY = re.compile(r"^\s*\((?:[\w.:]+ )?(?:pid|ip)=[^)]*\)\s?")
+_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 _BAR = re.compile(r"^(?P<name>[^%|]{0,60}?)\s*\d+%\|[^|]*\|\s*(?P<at>\d+)/(?P<of>\d+) \[")
 _TABLE_CELL = re.compile(r"\s*\|\s*|\t+|\s{2,}")
 _ARGUMENTS = re.compile(
@@ -49,6 +51,7 @@ class Console:
         self.stepless: list[tuple[Row, tuple[int, int] | None]] = []
         self.header: list[str] | None = None
         self.crashes = Crashes(reading)
+        self.blocks = Blocks()
         self.pending: list[str] = []  # an open dictionary or argument list
         self.depth = 0
 
@@ -76,6 +79,8 @@ class Console:
                 continue
             plain = _ANSI.sub("", raw) if "\x1b" in raw else raw
             text = _RAY.sub("", plain, count=1) if "(" in plain[:4] else plain
+            if "[repeated " in text:
+                text = _REPEATED.sub("", text)
             if held is not None:
                 if wrapped < WRAP_LIMIT and _continues(held[1], text):
                     glue = "" if not (held[1].endswith(" -") or text.startswith("- ")) else " "
@@ -103,6 +108,12 @@ class Console:
             return
         if self._said(at, text, stripped):
             return
+        block = self.blocks.take(text)
+        if not isinstance(block, bool):
+            self._row(block)
+            return
+        if block:
+            return
         bar = _BAR.match(stripped)
         if bar:
             self.reading.holds["progress bars"] += 1
@@ -118,7 +129,7 @@ class Console:
             (row for grammar in grammars() if (row := grammar.parse(text)) is not None), None
         )
         if row is not None:
-            self._row(row)
+            self._row(self.blocks.place(text, row))
             return
         self._configuration(at, stripped)
 

@@ -14,9 +14,10 @@ ORDER = 20
 _NUMPY = re.compile(r"np\.\w+\(([^()]*)\)")
 _TENSOR = re.compile(r"tensor\(([-+.\deE]+)[^()]*\)")
 _BARE = re.compile(r"(?<=[:\s,\[(])([+-]?)(nan|inf)\b", re.IGNORECASE)
-# "step 12: {...}", "Global step 12: {...}", "perf 3: {...}" (slime, OpenRLHF and hand-written loops).
+# "step 12: {...}", "Global step 12: {...}", "perf 3: {...}", "global_step 20, eval_metrics: {...}" (slime, OpenRLHF
+# and hand-written loops).
 _LEADING_STEP = re.compile(
-    r"(?:step|rollout|perf|eval|iteration|iter|update)\s*[=:#]?\s*(\d+)\s*[:=\]|-]*\s*$",
+    r"(?:step|rollout|perf|eval|iteration|iter|update)\s*[=:#]?\s*(\d+)(?:, eval_metrics)?\s*[:=\]|-]*\s*$",
     re.IGNORECASE,
 )
 MIN_NUMBERS = 2
@@ -30,12 +31,15 @@ def parse(text: str) -> Row | None:
     found = literal(text[begin : end + 1])
     if not isinstance(found, dict):
         return None
-    values = numbers(found)
-    if len(values) < MIN_NUMBERS:
-        return None
     step = step_of(found)
+    inner = found.get("metrics")
+    if isinstance(inner, dict) and inner:
+        found = inner  # ROLL's {"step": 3, "metrics": {...}}
     if step is None and (before := _LEADING_STEP.search(text[:begin].rstrip())):
         step = int(before.group(1))
+    values = numbers(found)
+    if len(values) < (MIN_NUMBERS if step is None else 1):
+        return None
     return Row(step, values, found)
 
 
