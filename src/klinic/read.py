@@ -3,7 +3,8 @@
 Which files form one run is decided here and nowhere else:
 
 * A file is one run. ``-`` is standard input.
-* In a folder, all logs that lie directly in one folder are one run; folders below are runs of their own.
+* In a folder, all logs that lie directly in one folder are one run; folders below are runs of their own, except those
+  named after a process or for logs alone (logs, latest, trainer, orchestrator): they belong to the run above them.
 * Checkpoint folders belong to the run above them; of the ``trainer_state.json`` files in them only the newest
   is read, since each holds the whole history so far.
 * Of several logs of one run the one with the most points leads; the others add the metrics it lacks, the
@@ -34,12 +35,25 @@ from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
 from klinic.sources.rows import Reading, Vocabulary
+from klinic.trackers import gathered, of_wandb_itself
 from klinic.trainers import in_parts, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
 from klinic.vitals import ROLES, role_of
 
-LOG_SUFFIXES = {".log", ".txt", ".out", ".err", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ""}
+LOG_SUFFIXES = {
+    ".log",
+    ".txt",
+    ".out",
+    ".err",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".csv",
+    ".tsv",
+    ".ipynb",
+    "",
+}
 NOT_LOGS = re.compile(
     r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json)",
     re.IGNORECASE,
@@ -61,6 +75,8 @@ PLAIN_NAMES = {
     "step_logs",
 }
 CHECKPOINT_LIKE = re.compile(r"^(checkpoint-\d+|global_step_?\d+|iter_\d+|step_\d+)$")
+# prime-rl keeps the logs of its two processes in such folders of one run; AReaL, slime and others keep logs/.
+PROCESS_FOLDERS = {"logs", "latest", "trainer", "orchestrator"}
 DEPTH = 6
 FILES_LIMIT = 20_000
 FILE_LIMIT = 4 << 30
@@ -108,8 +124,11 @@ def read_all(
     if not place.is_dir():
         reading = sources.read_file(place, words)
         beside = place.resolve().parent
-        return [_run([reading], beside, trainer, wanted, extra, _name(place))]
-    groups = _groups(place)
+        return [
+            _run(parts, beside, trainer, wanted, extra, part or _name(place))
+            for part, parts in _by_run([reading]).items()
+        ]
+    groups = gathered(_groups(place), place)
     if not groups:
         raise UnreadableInput(
             "no log in this folder",
@@ -118,19 +137,27 @@ def read_all(
         )
     runs, troubles = [], []
     for folder, logs in groups.items():
-        readings = []
-        for log in logs:
-            try:
-                readings.append(sources.read_file(log, words))
-            except UnreadableInput as trouble:
-                troubles.append(trouble)
+        readings, missed = sources.read_files(logs, str(folder), words)
+        troubles += missed
         readings = [reading for reading in readings if not reading.rollouts or reading.logged]
-        if readings:
-            runs.append(_run(readings, folder, trainer, wanted, extra, folder.resolve().name))
+        for part, parts in _by_run(readings).items():
+            name = part or folder.resolve().name
+            runs.append(_run(parts, folder, trainer, wanted, extra, name))
     with_metrics = [run for run in runs if run.curves]
     if not runs and troubles:
         raise troubles[0]
     return with_metrics or runs[:1]
+
+
+def _by_run(readings: list[Reading]) -> dict[str, list[Reading]]:
+    """Run -> its readings: "" for the files that hold one run; a file of several runs names each."""
+    runs: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if not reading.parts:
+            runs.setdefault("", []).append(reading)
+        for name, part in reading.parts.items():
+            runs.setdefault(name, []).append(part)
+    return runs
 
 
 def _groups(place: Path) -> dict[Path, list[Path]]:
@@ -162,21 +189,30 @@ def _groups(place: Path) -> dict[Path, list[Path]]:
             continue
         logs = [here / name for name in sorted(names) if _may_be_log(here / name)]
         if logs:
-            groups[here] = logs
+            groups.setdefault(_run_folder(here, place), []).extend(logs)
     for run_folder, found in states.items():
         if not any(log.name == "trainer_state.json" for log in groups.get(run_folder, [])):
             groups.setdefault(run_folder, []).append(max(found)[1])
     return groups
 
 
+def _run_folder(here: Path, place: Path) -> Path:
+    """The folder of the run that logs in ``here`` belong to."""
+    while here != place and here.name in PROCESS_FOLDERS:
+        here = here.parent
+    return here
+
+
 def _may_be_log(path: Path) -> bool:
-    if (
+    if of_wandb_itself(path):
+        return False
+    if sources.claimed_by(path.name) is None and (
         path.suffix.lower() not in LOG_SUFFIXES
         or path.name.startswith(".")
         or path.name in MODEL_FILES
+        or NOT_LOGS.search(path.name)
+        or (CONFIG_NAMES.match(path.name) and path.suffix != ".log")
     ):
-        return False
-    if NOT_LOGS.search(path.name) or (CONFIG_NAMES.match(path.name) and path.suffix != ".log"):
         return False
     try:
         return 0 < path.stat().st_size <= FILE_LIMIT
@@ -185,7 +221,9 @@ def _may_be_log(path: Path) -> bool:
 
 
 def _name(place: Path) -> str:
-    stem = re.sub(r"(\.log|\.txt|\.jsonl|\.json|\.csv|\.tsv|\.out)+$", "", place.name)
+    if sources.claimed_by(place.name) is not None:
+        return place.resolve().parent.name or place.name
+    stem = re.sub(r"(\.log|\.txt|\.jsonl|\.json|\.csv|\.tsv|\.out|\.ipynb)+$", "", place.name)
     parent = place.resolve().parent.name
     return parent if stem.lower() in PLAIN_NAMES and parent else stem
 

@@ -2,6 +2,10 @@
 
 A format is a module with ``ORDER`` (lower is asked first), ``sniff(name, head) -> bool`` and
 ``read(stream, head, reading)``, which fills a :class:`klinic.sources.rows.Reading`.
+
+A binary format has ``sniff_bytes(name, head)`` instead, and ``claims(name)``, which finds its files in a folder. One whose
+run goes on over several files also splits ``read`` in two: ``decode(stream, head, at)`` for each, and
+``join([(tag group, decoded), ...], reading)``.
 """
 
 from __future__ import annotations
@@ -9,10 +13,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from klinic.compiled import plugins
 from klinic.errors import UnreadableInput
@@ -30,29 +36,76 @@ MAGIC = (
     (b"BZh", "it is bzip2-compressed", "unpack it first: bunzip2 -k FILE"),
     (b"PK\x03\x04", "it is a zip archive", "unpack it, then name the log inside"),
     (b"PAR1", "it is a Parquet file", "write the columns to CSV, or name the run's text log"),
-    (
-        b":W&B",
-        "it is a binary wandb file",
-        "name files/output.log beside it, or export the run's history as CSV",
-    ),
     (b"SQLite format 3", "it is an SQLite database", "export the metrics table as CSV"),
 )
 
 
 @cache
-def formats() -> tuple[ModuleType, ...]:
-    """Every format, in the order in which they are asked."""
+def _all_formats() -> tuple[ModuleType, ...]:
     here = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
-    found = [module for module in here if hasattr(module, "sniff")]
+    found = [module for module in here if hasattr(module, "ORDER")]
     found += [point.load() for point in plugins("klinic.sources")]
     return tuple(sorted(found, key=lambda module: module.ORDER))
 
 
+@cache
+def formats() -> tuple[ModuleType, ...]:
+    """Every format of text, in the order in which they are asked."""
+    return tuple(module for module in _all_formats() if hasattr(module, "sniff"))
+
+
+@cache
+def binary_formats() -> tuple[ModuleType, ...]:
+    """Every binary format, in the order in which they are asked: before those of text."""
+    return tuple(module for module in _all_formats() if hasattr(module, "sniff_bytes"))
+
+
+def claimed_by(name: str) -> ModuleType | None:
+    """The binary format whose files are named like this, if any."""
+    return next((module for module in binary_formats() if module.claims(name)), None)
+
+
+def read_files(
+    files: Iterable[tuple[Path, str]], at: str, vocabulary: Vocabulary | None = None
+) -> tuple[list[Reading], list[UnreadableInput]]:
+    """Read the logs of one run. files: (path, tag group its folder stands for). Returns readings, and what could not be read.
+
+    Each file gives a reading; the files of a format that goes on over several give one together, named ``at``.
+    """
+    readings: list[Reading] = []
+    troubles: list[UnreadableInput] = []
+    parts: dict[ModuleType, list[tuple[str, Any, str]]] = {}
+    for path, group in files:
+        module = claimed_by(path.name)
+        try:
+            if module is None or not hasattr(module, "join"):
+                readings.append(read_file(path, vocabulary))
+                continue
+            with _opened(path) as stream:
+                head = stream.read(HEAD_BYTES)
+                if head:  # a run that is only starting has made its file and written nothing
+                    decoded = module.decode(stream, head, str(path))
+                    parts.setdefault(module, []).append((group, decoded, str(path)))
+        except UnreadableInput as trouble:
+            troubles.append(trouble)
+    for module, found in parts.items():
+        reading = Reading(found[0][2] if len(found) == 1 else at, vocabulary)
+        module.join([(group, decoded) for group, decoded, _ in found], reading)
+        readings.append(reading)
+    return readings, troubles
+
+
 def read_file(path: Path, vocabulary: Vocabulary | None = None) -> Reading:
     """Read one log file. Raises UnreadableInput where it is missing, locked, empty or binary."""
+    with _opened(path) as stream:
+        return read_stream(stream, str(path), vocabulary)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as stream:
-            return read_stream(stream, str(path), vocabulary)
+            yield stream
     except FileNotFoundError:
         raise UnreadableInput(
             "no such file or folder",
@@ -87,15 +140,14 @@ def read_stream(stream: BinaryIO, at: str, vocabulary: Vocabulary | None = None)
             at,
             "name the file the trainer writes to; is the run still starting?",
         )
+    reading = Reading(at, vocabulary)
+    for module in binary_formats():
+        if module.sniff_bytes(Path(at).name, head):
+            module.read(stream, head, reading)
+            return reading
     for magic, what, hint in MAGIC:
         if head.startswith(magic):
             raise UnreadableInput(what, at, hint)
-    if "tfevents" in at:
-        raise UnreadableInput(
-            "it is a TensorBoard event file",
-            at,
-            "export the scalars as CSV from TensorBoard, or name the run's text log",
-        )
     head, stream = _as_utf8(head, stream)
     if b"\0" in head:
         raise UnreadableInput(
@@ -103,7 +155,6 @@ def read_stream(stream: BinaryIO, at: str, vocabulary: Vocabulary | None = None)
             at,
             "name the trainer's text log, JSONL, CSV or trainer_state.json",
         )
-    reading = Reading(at, vocabulary)
     reading.head = head[:HEAD_CHARS].decode("utf-8", "replace")
     for module in formats():
         if module.sniff(Path(at).name, reading.head):
