@@ -33,7 +33,8 @@ def entropy_explosion(facts: Facts) -> Verdict:
     if facts.few or not entropy.rose or share < (PUSHED if bonus > 0 else RISEN):
         return ruled_out(seen(facts, "entropy", "against", "entropy-normal", share=share))
     gained = (success is not None and success.rose) or (reward is not None and reward.rose)
-    lost = (success is not None and success.fell) or (reward is not None and reward.fell)
+    kept = (success, reward, facts.shape("heldout"))
+    lost = any(shape is not None and shape.fell for shape in kept)
     if gained and not lost:
         return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
     small = entropy.after - entropy.before < CAUTION_RISE
