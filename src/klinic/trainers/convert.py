@@ -19,6 +19,7 @@ from klinic.vitals import ROLES, role_of
 # rows are 0: left in, they would halve the clip fraction.
 FIRST_PASS_SHARE = 0.3
 FIRST_PASS_LEVEL = 0.02
+NOT_COMPARABLE = "not comparable"
 BESIDE = ("over:", "minus:")
 _KNOB_IN_NAME = re.compile(r"\{(\w+)\}")
 # What trainers call the estimators of KL (verl's core_algos.py, slime's ppo_utils.py, ROLL's functionals.py).
@@ -71,7 +72,7 @@ def convert(
                 assert rule.conversion is not None
                 steps, values, metric = _beside(rule.conversion, steps, values, metric, columns)
             else:
-                steps, values, metric = _apply(rule, steps, values, metric, config)
+                steps, values, metric = _apply(rule, steps, values, metric, config, table)
             if (
                 rule.zero
                 and len(values)
@@ -89,7 +90,7 @@ def convert(
                     f"{metric.definition}; not comparable with other trainers' values",
                     metric.unit,
                     key,
-                    "not comparable",
+                    NOT_COMPARABLE,
                 )
         if name in done.curves and len(done.curves[name].values) >= len(values):
             continue  # the same quantity under two spellings: the longer one stays
@@ -114,7 +115,12 @@ def _points(column: Column) -> tuple[Any, Any]:
 
 
 def _apply(
-    rule: MetricRule, steps: Any, values: Any, metric: Metric, config: Mapping[str, Setting]
+    rule: MetricRule,
+    steps: Any,
+    values: Any,
+    metric: Metric,
+    config: Mapping[str, Setting],
+    table: Table,
 ) -> tuple[Any, Any, Metric]:
     kind = rule.conversion
     if kind is None:
@@ -149,7 +155,11 @@ def _apply(
         by = config.get(knob)
         if by is not None and isinstance(by.value, int | float) and by.value > 0:
             return steps, -values / by.value, _converted(metric, f"sign turned, divided by {knob}")
-        return steps[:0], values[:0], metric  # scaled by an unknown coefficient
+        # Unless the run states it, the trainer's default is assumed: what the curve does over time holds anyway.
+        rule_of = table.knob.get(knob)
+        assumed = rule_of.default if rule_of is not None else None
+        by_default = float(assumed) if isinstance(assumed, int | float) and assumed > 0 else 1.0
+        return steps, -values / by_default, _converted(metric, NOT_COMPARABLE)
     if kind.startswith(("count_of:", "counts_of:")):
         knob = kind.partition(":")[2]
         total = config.get(knob)

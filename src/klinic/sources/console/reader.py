@@ -28,7 +28,7 @@ _OVERRIDE = re.compile(
 )
 _FLAG = re.compile(r"(?<!\S)--([a-z][\w-]*)(?:=|\s+)('[^']*'|\"[^\"]*\"|(?!--)[^\s\\]+)")
 _VERIFIER = re.compile(
-    r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b",
+    r"Failed to parse (?:gold|answer|prediction)|(?:reward|verif\w+|grader|sandbox)\b.*\b(?:timed? ?out|exception|error)\b(?!\s*[:=]?\s*[\d.]+\s*(?:%|\||,|$))",
     re.IGNORECASE,
 )
 _NEGATIVE_KL = re.compile(r"KL divergence is starting to become negative: (-[\d.]+)")
