@@ -20,6 +20,13 @@ def metric_title(role: str, lang: str) -> str:
     )
 
 
+def curve_title(e: Evidence, lang: str) -> str:
+    """The short name of the curve behind a line of evidence: one task's accuracy is not the run's."""
+    task = e.values.get("task")
+    named = task and (e.metric == "acc" or e.metric == f"acc_task/{task}")
+    return f"acc ({task})" if named else metric_title(e.metric, lang)
+
+
 def levels(e: Evidence) -> str:
     """``1.84 -> 0.01``, or one value where nothing moved."""
     if e.before is None or e.after is None:

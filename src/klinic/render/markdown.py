@@ -35,7 +35,7 @@ def _section(answer: Diagnosis, lang: str) -> str:
         lines += ["| | | | |", "|---|---|---|---|"]
         for e in main.evidence:
             lines.append(
-                f"| {words.metric_title(e.metric, lang)} | {words.levels(e)} | {say(f'says.{e.says}', lang)} | {_cell(words.text_of(main, e, lang))} |"
+                f"| {words.curve_title(e, lang)} | {words.levels(e)} | {say(f'says.{e.says}', lang)} | {_cell(words.text_of(main, e, lang))} |"
             )
         lines.append("")
     for f in answer.findings:

@@ -83,7 +83,7 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
         # What was measured on no curve (a traceback, a first NaN) is said in words.
         for e, _ in rows:
             if e.before is None:
-                said = f"{words.metric_title(e.metric, lang)}: {words.text_of(main, e, lang)}"
+                said = f"{words.curve_title(e, lang)}: {words.text_of(main, e, lang)}"
                 lines.append(wrap(said, "  ", "    "))
     benign = [f for f in answer.findings if f.status == "benign"]
     others = [f for f in answer.findings if f.status == "present" and f is not main]
@@ -189,7 +189,7 @@ def _evidence(answer: Diagnosis, main: Finding) -> list[tuple[Evidence, str | No
 def _table(rows: Sequence[tuple[Evidence, str | None]], lang: str) -> list[str]:
     cells = [
         (
-            words.metric_title(e.metric, lang),
+            words.curve_title(e, lang),
             words.levels(e),
             words.shape(e, lang),
             say("text.rules_out", lang, failure=other) if other else say(f"says.{e.says}", lang),
