@@ -5,6 +5,7 @@ Which files form one run is decided here and nowhere else:
 * A file is one run. ``-`` is standard input.
 * In a folder, all logs that lie directly in one folder are one run; folders below are runs of their own, except those
   named after a process or for logs alone (logs, latest, trainer, orchestrator): they belong to the run above them.
+* What trackers (TensorBoard, wandb) leave in folders of their own: see :mod:`klinic.trackers`.
 * Checkpoint folders belong to the run above them; of the ``trainer_state.json`` files in them only the newest
   is read, since each holds the whole history so far.
 * Of several logs of one run the one with the most points leads; the others add the metrics it lacks, the
