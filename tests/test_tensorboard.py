@@ -189,6 +189,8 @@ def test_runs_below_runs(tmp_path):
     run = read(tmp_path)  # both are starts of the one run whose state lies beside
     assert {"kl", "train/entropy"} <= {c.metric.source_key for c in run.curves.values()}
     assert [c.name for c in run.checkpoints] == ["checkpoint-20"]
+    run = read(tmp_path / "runs" / "Jan02_host")
+    assert [c.name for c in run.checkpoints] == ["checkpoint-20"]
 
 
 def test_train_and_eval_side_by_side_are_one_run(tmp_path):

@@ -36,7 +36,7 @@ from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
 from klinic.sources.rows import Reading, Vocabulary
-from klinic.trackers import gathered, of_wandb_itself
+from klinic.trackers import RUNS, gathered, of_wandb_itself
 from klinic.trainers import in_parts, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
@@ -268,7 +268,7 @@ def _run(
         trainer=trainer,
         curves=curves,
         config=config,
-        checkpoints=checkpoints(folder, table) if folder is not None else (),
+        checkpoints=checkpoints(_saves(folder), table) if folder is not None else (),
         segments=lead.closed_segments(),
         events=tuple(event for reading in readings for event in reading.events),
         sources=tuple(reading.at for reading in readings),
@@ -290,6 +290,19 @@ def _run(
         last=int(max(s[-1] for s in spans)) if spans else 0,
         logged=max((len(s) for s in spans), default=0),
     )
+
+
+def _saves(folder: Path) -> Path:
+    """Where the run in a folder saves: of OUT/runs/NAME (transformers' event files) it is OUT, if checkpoints lie there."""
+    home = folder.resolve()
+    try:
+        if home.parent.name == RUNS and any(
+            CHECKPOINT_LIKE.match(path.name) for path in home.parent.parent.iterdir()
+        ):
+            return home.parent.parent
+    except OSError:
+        pass
+    return folder
 
 
 def _merged(converted: list[Converted]) -> tuple[int, dict[str, Curve]]:
