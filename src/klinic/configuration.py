@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,4 +138,18 @@ def _derive_settings(settings: dict[str, Setting]) -> None:
         epochs = number_of("updates_per_batch") or 1
         stated = settings.get("updates_per_batch", settings[part])
         count = max(1, round(total / each * epochs))
-        settings["updates_per_batch"] = Setting("updates_per_batch", stated.flag, count, stated.at)
+        settings["updates_per_batch"] = Setting(
+            "updates_per_batch", stated.flag, count, stated.at, own=round(epochs)
+        )
+    passes, parts = number_of("updates_per_batch"), number_of("minibatches")
+    if passes and parts and parts > 1:
+        settings["updates_per_batch"] = replace(
+            settings["updates_per_batch"], value=round(passes * parts), own=round(passes)
+        )
+
+
+def flag_value(setting: Setting | None) -> Any:
+    """What a flag is set to; None where the configuration does not say."""
+    if setting is None:
+        return None
+    return setting.value if setting.own is None else setting.own

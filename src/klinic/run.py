@@ -85,12 +85,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value of the run's own configuration: knob is our word, flag the trainer's."""
+    """One value of the run's own configuration: knob is our word, flag the trainer's.
+
+    own: what the flag itself holds, where ``value`` counts something else (updates a batch, and not passes over it).
+    """
 
     knob: str
     flag: str
     value: Any
     at: str
+    own: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from klinic.configuration import configuration_beside
+from klinic.configuration import configuration_beside, flag_value
 from klinic.read import CHECKPOINT_LIKE
 from klinic.run import Run
 from klinic.trainers import tables
@@ -59,7 +59,7 @@ def differences(a: Run, b: Run) -> tuple[Changed, ...] | None:
             a.trainer.name != b.trainer.name and (ours is None or theirs is None)
         ):
             continue
-        one, other = (s.value if s is not None else None for s in (ours, theirs))
+        one, other = flag_value(ours), flag_value(theirs)
         flag = next(s.flag for s in (theirs, ours) if s is not None)
         if not same(one, other) and flag not in told:
             told.add(flag)
