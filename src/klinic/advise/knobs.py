@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from klinic.configuration import flag_value
 from klinic.diagnosis import Action, Finding
 from klinic.facts import Facts
 from klinic.failures import AS_SAID, Treatment
@@ -13,6 +14,7 @@ CLIPS = 0.001  # clip fraction above which the clip range does anything
 MOST_OF_CARD = (
     0.95  # a sampler's context and graphs live outside its pool (vLLM, --gpu-memory-utilization)
 )
+NORM_LIMIT = 1.0  # where none is set (0): what TRL, verl and OpenRLHF have by default
 LOSS_AGGREGATIONS = {
     "trl": ("dr_grpo", ("dr_grpo", "dapo")),
     "lab": ("constant", ("constant", "token")),
@@ -39,7 +41,7 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
         if run.trainer.name != GENERIC:
             return None
         knob = Knob(treatment.knob)
-    stated = run.setting(treatment.knob)
+    stated = flag_value(run.config.get(treatment.knob))
     if treatment.knob == "clip_high" and stated is None:
         stated = run.setting("clip_low") or run.setting("clip_range")
     lr = facts.shape("lr")
@@ -53,6 +55,8 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
     new = given.get(treatment.knob) or _new(treatment, old, run.trainer.name)
     if _stands(old, new) or (new is None and old is not None) or (new is not None and new == old):
         return None
+    if treatment.knob == "max_grad_norm" and _binds_nowhere(new, facts):
+        return None
     flag = knob.flag
     return Action(
         "set",
@@ -65,6 +69,12 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
         f"action.{treatment.why or treatment.knob}",
         finding.failure,
     )
+
+
+def _binds_nowhere(limit: Any, facts: Facts) -> bool:
+    """Whether every gradient that was logged is smaller than a limit: setting it would change nothing."""
+    gradient = facts.shape("grad_norm")
+    return gradient is not None and isinstance(limit, float | int) and gradient.highest < limit
 
 
 def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
@@ -82,6 +92,11 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
         return (facts.number("entropy_coef") or 0) < 0
     if need == "high-clip":
         return (facts.number("clip_high") or 0) > 0.2
+    if need == "fixed-scale":
+        return (facts.number("loss_scale") or 0) > 0
+    if need in ("gradient-arrives", "gradient-unseen"):
+        gradient = facts.shape("grad_norm")
+        return (gradient is not None and gradient.after > 0) == (need == "gradient-arrives")
     if need == "truncates":
         trunc = facts.shape("trunc")
         return trunc is not None and trunc.after > 0.1
@@ -113,6 +128,8 @@ def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
         return treatment.least
     if not isinstance(old, int | float) or isinstance(old, bool):
         return None
+    if treatment.knob == "max_grad_norm" and old == 0:
+        return NORM_LIMIT
     new = old * treatment.scale if treatment.scale is not None else old + (treatment.add or 0)
     if treatment.knob == "rollout_memory":
         new = min(new, MOST_OF_CARD)

@@ -35,9 +35,11 @@ AGREE = 0.5  # zero-variance share from which most questions teach nothing
     treatments=(
         set_knob("dynamic_sampling", to=True, only_if="often-zero"),
         Treatment("change-data", "mixed_data", only_if="often-zero"),
-        Treatment("fix-code", "gradient_path"),
-        set_knob("lr", scale=3),
-        set_knob("kl_coef", scale=0.3),
+        Treatment("fix-code", "gradient_path", only_if="gradient-unseen"),
+        # Three times a step that moves nothing still moves nothing (lab: 1e-7 where 7e-4 learns): decades.
+        set_knob("lr", scale=10, why="lr_up"),
+        set_knob("kl_coef", scale=0.3, why="kl_coef_down"),
+        Treatment("fix-code", "gradient_path", only_if="gradient-arrives"),
     ),
 )
 def no_learning(facts: Facts) -> Verdict:
