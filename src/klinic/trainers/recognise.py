@@ -29,6 +29,11 @@ def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tupl
         hits = [key for key in table.recognise.keys if key in stripped]
         words = [word for word in table.recognise.text if word in text]
         votes = len(hits) + WORD_VOTES * len(words)
+        # A fork writes what its base writes: the base's marks count for it once one of its own is there.
+        if votes and table.base in known:
+            of_base = known[table.base].recognise
+            votes += sum(key in stripped for key in of_base.keys)
+            votes += WORD_VOTES * sum(word in text for word in of_base.text)
         if votes > best[0]:
             best = (votes, name, ", ".join((hits + words)[:3]))
     votes, name, because = best

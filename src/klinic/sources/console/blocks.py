@@ -21,6 +21,7 @@ _BANNER = re.compile(
     r"|\bpipeline step (?P<roll>\d+) (?:start|finished)"
     r"|^[Ee]poch: (?P<epoch>\d+) ?\| ?[Ss]tep: (?P<chat>\d+) ?\|"
 )
+_CHAT = re.compile(r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\|")
 _OPENS_DICTIONARY = re.compile(r"(?:^|- )Step (\d+):\s*$")
 _SECTION = re.compile(r"^\W*(?P<name>[A-Z]\w+(?: \w+)*?)(?: Results)?:$")
 _BULLET = re.compile(rf"^• (?P<name>[A-Za-z][\w ]*?): (?P<value>{_NUMBER})s?(?:\s*\(.*\))?$", re.I)
@@ -70,13 +71,15 @@ class Blocks:
     def place(self, text: str, row: Row) -> Row:
         """Put a row on the run's own axis.
 
-        slime numbers updates ("step 7:") beside rollouts ("rollout 3:"): several updates belong to one rollout. SkyRL's
-        reward stands on the line before its dictionary.
+        slime numbers updates ("step 7:") beside rollouts ("rollout 3:"): several updates belong to one rollout. Steps
+        of DeepSpeed-Chat begin again at each epoch. SkyRL's reward stands on the line before its dictionary.
         """
         if (found := _PIPELINE_STEP.search(text)) is not None:
             self.rollout = int(found.group(1))
         elif "train/step" in row.values and self.rollout is not None:
             return Row(self.rollout, row.values, row.leaves)
+        elif row.step is not None and self.step is not None and _CHAT.search(text) is not None:
+            return Row(self.step, row.values, row.leaves)
         if row.step is None and self.beside:
             values, self.beside = {**self.beside, **row.values}, {}
             return Row(None, values, row.leaves)
