@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 from runs.make_trainer_logs import STEPS, numbers
 
+from klinic.errors import UnreadableInput
 from klinic.read import read
 from klinic.run import Setting
-from klinic.sources.rows import Column
+from klinic.sources.console.reader import Console
+from klinic.sources.rows import Column, Reading
 from klinic.trainers import GENERIC, tables
 from klinic.trainers.convert import convert
 
@@ -318,3 +321,50 @@ WITHOUT = {
     "clip_range": ("prime_rl", "trl", "lab", "llamafactory"),
     "mismatch": ("deepspeed_chat", "llamafactory", "trlx", "lab"),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "step 12: {'loss': nan, 'reward': 1}\nstep 13: {'loss': -inf, 'reward': 2}",
+            {"reward": [1, 2], "loss": [math.nan, -math.inf]},
+        ),
+        (
+            "INFO - Step 5:\n{'reward': '3',\n 'kl': {'mean': 0.5,\n  'max': 1}}\nINFO - Step 6:\n{'reward': '4'}",
+            {"reward": [3, 4], "kl/mean": [0.5]},
+        ),
+        (
+            "Iter 7: Train loss 0.5, KL 0.001\nIter 8: Train loss 0.6, KL 0.002",
+            {"KL": [0.001, 0.002]},
+        ),
+        ("| Step | reward |\n|---|---|\n| 1 | 0.2 |\n| 2 | 0.3 |", {"reward": [0.2, 0.3]}),
+        (
+            "step 3, reward/mean: 0.4, kl: 0.1\nstep 4, reward/mean: 0.5, kl: 0.2",
+            {"kl": [0.1, 0.2]},
+        ),
+        (
+            "(Worker pid=3) [rank1]: step 1: {'reward': 1, 'kl': 0} [repeated 7x across cluster] (Ray deduplicates logs)",
+            {"reward": [1]},
+        ),
+        (
+            '[2026-11-30] [x.py (1)] metrics_tag: {"step": 3, "metrics": {"reward": 0.4, "kl": 0.1}}',
+            {"reward": [0.4]},
+        ),
+    ],
+)
+def test_layouts_of_the_console(text: str, expected: dict[str, list[float]]) -> None:
+    reading = Reading("test")
+    Console(reading).read(io.BytesIO(text.encode()), b"")
+    for key, values in expected.items():
+        assert np.array_equal(list(reading.columns[key].values), values, equal_nan=True), key
+
+
+@pytest.mark.parametrize("text", ['{"cells": [', '{"cells": 3}', '{"cells": [{"outputs": 1}]}'])
+def test_a_broken_notebook_is_an_error_or_no_run(text: str, tmp_path: Path) -> None:
+    place = tmp_path / "a.ipynb"
+    place.write_text(text)
+    try:
+        assert not read(place).curves
+    except UnreadableInput as trouble:
+        assert trouble.hint

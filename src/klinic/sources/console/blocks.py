@@ -40,6 +40,7 @@ class Blocks:
         self.step: int | None = None
         self.section = _PLAIN
         self.dictionary: list[str] | None = None
+        self.depth = 0
         self.panel: dict[str, float] | None = None
         self.group = ""
         self.beside: dict[str, float] = {}
@@ -54,14 +55,18 @@ class Blocks:
         if self.panel is not None:
             return self._in_panel(text, line)
         if (opened := _OPENS_DICTIONARY.search(line)) is not None:
-            self.step, self.dictionary = int(opened.group(1)), []
+            self.step, self.dictionary, self.depth = int(opened.group(1)), [], 0
             return True
         if line.startswith("╭") and " Metrics " in line:
             self.panel, self.group = {}, ""
             return True
         if (banner := _BANNER.search(line)) is not None:
             return self._banner(banner)
-        if "reward/" in line and "{" not in line and (commas := _COMMAS.findall(line)):
+        if (
+            "reward/avg_raw_reward: " in line
+            and "{" not in line
+            and (commas := _COMMAS.findall(line))
+        ):
             self.beside = {key: float(value) for key, value in commas}
             return True
         if self.step is None:
@@ -119,7 +124,8 @@ class Blocks:
             self.dictionary = None
             return False
         self.dictionary.append(line)
-        if line.endswith("}"):
+        self.depth += line.count("{") - line.count("}")
+        if self.depth <= 0:
             found = literal(" ".join(self.dictionary))
             self.dictionary = None
             return Row(self.step, numbers(found), found) if isinstance(found, dict) else True

@@ -176,7 +176,7 @@ class Console:
     def _table(self, text: str) -> bool:
         """A printed table: a header line that opens with Step, then lines of numbers."""
         if self.header is None:
-            if text[:4].lower() != "step" or "=" in text or ":" in text:
+            if text.lstrip("| ")[:4].lower() != "step" or "=" in text or ":" in text:
                 return False
             cells = [cell.replace(" / ", "/") for cell in _TABLE_CELL.split(text.strip("| "))]
             if len(cells) < 2 or any(number(cell) is not None for cell in cells):

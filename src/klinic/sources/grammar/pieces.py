@@ -31,7 +31,7 @@ def parse(text: str) -> Row | None:
     if len(text) > LONGEST or "{" in text or "=" in text:
         return None
     mark = "|" if text.count("|") >= 2 else ","
-    if text.count(mark) < 2 or (stepped := _STEP.search(text)) is None:
+    if text.count(mark) < 1 or (stepped := _STEP.search(text)) is None:
         return None
     values: dict[str, float] = {}
     wordy = False
