@@ -13,6 +13,7 @@ from klinic.median import median
 WIDEST = 3  # rows of a spike (failure_modes.json: isolated, one to three steps)
 AROUND = 8  # rows on each side that say what the level is
 LEAST = 0.5  # of the run's median, the least a spike's height is measured by
+PART = 0.25  # of all that the level ever moves, the least a jump makes up (our choice; a ramp over half a run: 0.1)
 ABRUPT = 0.7  # share of a jump that must be there from one row to the next but one
 
 
@@ -81,6 +82,8 @@ def jump(shape: Shape) -> Jump | None:
     if size == 0 or near[i] / size < ABRUPT or change[i] / size < ABRUPT:
         return None
     at, size = i + AROUND, float(change[i])
+    if abs(size) < PART * float(np.ptp(levels)):
+        return None  # one stretch of a ramp
     before = values[at - AROUND : at]
     # The noise before the jump alone: a larger scale is noisier itself.
     sigma = max(_spread(before), MAD_TO_SD * _middling(np.diff(values[:at])) / np.sqrt(2))

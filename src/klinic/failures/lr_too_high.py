@@ -22,7 +22,7 @@ FAR = (
     family="step size",
     stage="step",
     explains="entropy-collapse reward-collapse kl-runaway plateau small-batch-noise "
-    "no-learning zero-advantage eval-regression nan format-collapse repetition",
+    "no-learning zero-advantage eval-regression nan gradient-spike format-collapse repetition",
     treatments=(
         set_knob("lr", scale=0.5, restart="may"),
         set_knob("updates_per_batch", to=1, only_if="several-updates", restart="may"),
