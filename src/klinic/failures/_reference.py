@@ -17,6 +17,7 @@ REST = 0.25  # of the level before may be left (failure_modes.json)
 AT_ONCE = 0.10  # of the level before, in the first or second row: a policy against itself is 0
 FROM = 0.003  # nats/token: a fall from less is a fall from nothing
 ROWS = 4  # before and after
+LONG = 12  # rows before, in none of which it was as low
 SURE = 6.0  # noise units of the logarithm: a KL over few tokens falls to a quarter by chance
 SAME_Z = 4.0  # noise units by which another curve may move at the same step (below what counts as a jump, 6)
 SAME_SHARE = 0.10  # and the part of its own level that such a move may at most be, where the curve has next to no noise
@@ -34,6 +35,8 @@ def drops(kl: Shape, rest: float = REST, at_once: float = AT_ONCE) -> list[int]:
         level = float(before.min())
         if level < FROM or float(after[:2].min()) > at_once * level:
             continue
+        if float(kl.values[max(0, i - LONG) : i].min()) <= at_once * level and i > LONG:
+            continue  # it touches 0 now and then anyway
         if median(logs[i - ROWS : i]) - median(logs[i : i + ROWS]) < SURE * sigma:
             continue
         if float(median(after)) <= rest * level and kl.values[i] <= rest * level:
