@@ -38,7 +38,9 @@ def lab(tmp_path_factory):
     place = tmp_path_factory.mktemp("lab")
     for seed in (1, 2):
         run(place / f"healthy-{seed}", seed=seed, steps=80, checkpoint_every=20)
-    run(place / "runaway-1", "kl-runaway", seed=1, steps=80, at=20, checkpoint_every=20)
+    # On the same settings as the healthy runs up to the switch, the KL term among them.
+    run(place / "runaway-1", "kl-runaway", seed=1, steps=80, at=20, checkpoint_every=20,
+        changes={"beta": 0.05})  # fmt: skip
     resume(place / "healthy-1" / "checkpoint-20", place / "two", steps=60,
            changes={"lr": 0.003, "beta": 0.0})  # fmt: skip
     return place

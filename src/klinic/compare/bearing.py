@@ -82,6 +82,8 @@ def movers(old: Diagnosis) -> list[Mover]:
     if old.main is None:
         return []
     told = [named(e) for e in old.main.evidence if e.says == "for"]
+    # Evidence may be of a part that is no curve of the log ("acc (other)"): nothing can be compared there.
+    told = [e for e in told if e.metric in ROLES or e.metric in old.run.curves]
     # A share over few groups jumps too much to be judged by where a finer curve moved as well.
     told.sort(key=lambda e: (role_for(e.metric).coarse, _when(e)))
     moved = [m for e in told if (m := _by_movement(e)) is not None]
@@ -112,7 +114,9 @@ def _by_movement(e: Evidence) -> Mover | None:
     if e.metric == "kl" and e.after < 0:  # a divergence below 0 is the failure
         return Mover(e.metric, DOWN, "moved")
     went = UP if e.after > e.before else DOWN
-    # A reward that rises while acc falls is evidence, but less of it proves nothing.
+    # A reward that rises or spreads while acc falls is evidence, but less of it proves nothing.
+    if e.metric.startswith("reward") and _side(e.metric) == EITHER:
+        return None
     return Mover(e.metric, went, "moved") if _side(e.metric) in (EITHER, went) else None
 
 

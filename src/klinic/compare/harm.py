@@ -25,11 +25,21 @@ PROGRESS = ("reward", "acc")
 
 # What a treatment of this kind changes by definition: there old and new values do not mean the same.
 REDEFINED: dict[str, tuple[str, ...]] = {
-    "fix-reward": ("reward", "reward_std", "adv_std", "zero_std", "all_wrong", "value_loss"),
+    "fix-reward": (
+        *(role for role in ROLES if "reward" in role),
+        "adv_std", "zero_std", "all_wrong", "value_loss",
+    ),
     "change-data": (
-        "reward", "acc", "adv_std", "zero_std", "all_wrong", "len", "trunc", "entropy", "uniq",
+        *(role for role in ROLES if "reward" in role),
+        "acc", "adv_std", "zero_std", "all_wrong", "len", "trunc", "entropy", "uniq",
     ),
 }  # fmt: skip
+# The same for a knob: with one pass over a batch there is less to clip, and the mean gradient has no late updates in it.
+REDEFINED_BY: dict[str, tuple[str, ...]] = {
+    "updates_per_batch": ("grad_norm", "clip_frac", "ratio_outside", "kl_old"),
+    "group_size": ("adv_std", "zero_std", "all_wrong"),
+    "temperature": ("entropy", "uniq"),
+}
 
 
 def broke(

@@ -18,7 +18,7 @@ import numpy as np
 from klinic.compare.bearing import Mover, asked, movers, role_for
 from klinic.compare.choice import SURE_Z, SURE_Z_ALONE, clearest
 from klinic.compare.effect import Effect, effect
-from klinic.compare.harm import REDEFINED, broke, nonfinite
+from klinic.compare.harm import REDEFINED, REDEFINED_BY, broke, nonfinite
 from klinic.compare.pairs import pairs
 from klinic.compare.settings import Changed, differences
 from klinic.compare.two_runs import same_until
@@ -141,6 +141,8 @@ def smoke(
     if any(c.knob is None and REWARD_CODE.search(c.name) for c in result.changed or ()):
         kind, turned = "fix-reward", False
     leave_out = {toward.metric, *(() if turned else REDEFINED.get(kind or "", ()))}
+    for change in result.changed or ():
+        leave_out |= set(REDEFINED_BY.get(change.knob or "", ()))
     result = replace(
         result,
         old_change=own.control_change if own is not None else None,

@@ -19,6 +19,7 @@ from klinic.run import Metric
 from klinic.text import figure, say, say_in
 
 FORMATS = ("text", "json", "markdown")
+NAME = 32  # columns of a metric's name in the table
 _say = partial(say_in, "compare")
 
 
@@ -242,7 +243,14 @@ def _table(found: Comparison, names: Sequence[str], lang: str) -> list[str]:
         )
         for p in found.partings
     ]
-    widths = [max(columns(row[i]) for row in rows) for i in range(3)]
+    # A long name has a line of its own, so that the figures stay below each other within 80 columns.
+    rows = [
+        part
+        for row in rows
+        for part in ([row] if columns(row[0]) <= NAME else [(row[0], "", "", ""), ("", *row[1:])])
+    ]
+    short = [row for row in rows if columns(row[0]) <= NAME]
+    widths = [max(columns(row[i]) for row in short) for i in range(3)]
     return [
         ("  " + "  ".join([*(pad(row[i], widths[i]) for i in range(3)), row[3]])).rstrip()
         for row in rows
