@@ -14,12 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from klinic.diagnosis import Action
 from klinic.errors import BadUsage
 from klinic.lab.runs import run
+from klinic.rescue.further import further
 from klinic.rescue.ledger import Ledger
+from klinic.rescue.plan import Treatment
 from klinic.rescue.process import execute, failed, partial
 from klinic.rescue.template import template
 from klinic.text import LANGUAGES
+from klinic.trainers import tables
 
 NEED = {"out", "checkpoint"}
 
@@ -229,6 +233,23 @@ def test_a_failing_command_is_told_and_the_next_change_is_tried(collapse, tmp_pa
     assert (
         bad and bad[0]["last_lines"][-1] == "out of luck" and bad[0]["folder"].endswith(".failed")
     )
+    words = [
+        "rescue",
+        collapse,
+        "-o",
+        tmp_path / "r",
+        "--command",
+        CALL + " --lie crash",
+        "--lang",
+        "en",
+    ]
+    again = ask(*words, cwd=collapse.parent)
+    assert "failed before (exit 1)" in again.stderr and "--retry" in again.stdout
+    now = [e for e in events(tmp_path / "r") if e["event"] == "ran" and e["exit"]]
+    assert now == bad, "a command that failed is not run again unasked"
+    ask(*words, "--retry", cwd=collapse.parent)
+    now = [e for e in events(tmp_path / "r") if e["event"] == "ran" and e["exit"]]
+    assert len(now) == 2 * len(bad)
 
 
 def test_a_failing_control_ends_it_with_its_last_lines(collapse, tmp_path):
@@ -346,3 +367,28 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path):
     assert done.exit is None and done.tail == ("begun",) and time.monotonic() - began < 15
     assert failed(out).exists() and not out.exists() and not partial(out).exists()
     assert execute(["sh", "-c", f"mkdir -p {partial(out)}"], out).well and out.exists()
+
+
+def test_a_number_is_turned_further_the_same_way():
+    def turned(knob, old, new, times):
+        action = Action("set", knob, knob, old, new, f"{knob}={new}", "must", "action.lr", "x")
+        found = further(Treatment("2-x", "set", action, ""), times, tables()["generic"])
+        return found and (found.action.new, found.name, found.action.command)
+
+    assert turned("lr", 0.008, 0.004, 1) == (0.001, "2-lr-0.001", "lr=0.001")
+    assert turned("lr", 0.008, 0.004, 2)[0] == 0.00025
+    assert turned("lr", 1e-7, 1e-6, 2)[0] == 1e-4
+    assert turned("kl_coef", 0.0, 0.005, 1)[0] == 0.05
+    assert turned("entropy_coef", -0.3, 0.0, 1) is None, "a wrong sign has no further"
+    assert turned("temperature", 1.0, 1.1, 1) is None
+
+
+@pytest.mark.parametrize(("fault", "flag"), [("nan", "loss_scale"), ("no-learning-lr", "lr")])
+def test_a_first_value_that_is_too_small_is_turned_further(tmp_path, fault, flag):
+    run(tmp_path / "run", fault, seed=1, steps=60)
+    done = ask("rescue", tmp_path / "run", "--on", 40, "--format", "json")
+    answer = json.loads(done.stdout)
+    assert answer["status"] == "rescued", done.stdout
+    assert answer["attempts"][0]["flag"] == flag
+    cured = next(a for a in answer["attempts"] if a["outcome"] == "rescued")
+    assert cured["flag"] == flag and (flag != "lr" or cured["new"] >= 1e-5)

@@ -70,6 +70,14 @@ EXIT = {"rescued": 0, "healthy": 0, "planned": 0, "not-rescued": 1, "person": 3}
     metavar="NEWRUN",
     help="judge a run you made after fixing what is no flag",
 )
+@click.option(
+    "--further",
+    default=2,
+    show_default=True,
+    type=click.IntRange(0, 4),
+    help="if no first value rescues: values beyond it for learning rates, coefficients and limits",
+)
+@click.option("--retry", is_flag=True, help="run again the commands that failed before")
 @click.option("--dry-run", is_flag=True, help="say what would be run, and run nothing")
 @click.option(
     "--anyway", is_flag=True, help="try the changes although the run is not failing (only caution)"
@@ -100,6 +108,8 @@ def command(
     checkpoint: str | None,
     from_start: bool,
     carry: str | None,
+    further: int,
+    retry: bool,
     dry_run: bool,
     anyway: bool,
     into: Path | None,
@@ -137,6 +147,8 @@ def command(
         from_start=from_start,
         dry=dry_run,
         anyway=anyway,
+        further=further,
+        retry=retry,
     )
     options: dict[str, Any] = {
         "trainer": trainer,

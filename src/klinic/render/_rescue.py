@@ -155,6 +155,8 @@ def _tried(a: Attempt, lang: str) -> list[str]:
     details = []
     if verdict is None and a.outcome == "not-arrived":
         details.append(_say_smoke("smoke.reason.not-arrived", lang))
+    if a.outcome == "no-effect":
+        details.append(_say("rescue.no_effect", lang))
     if verdict is not None:
         if verdict.verdict != "better":
             details.append(_smoke.reason(verdict, lang))
@@ -217,6 +219,8 @@ def _hints(found: Outcome, lang: str) -> list[str]:
     if found.status == "not-rescued" and other is not None and other.folder is not None:
         lines = [wrap(_say("rescue.hint.other", lang), "", "  ")]
         lines.append(f"  klinic rescue {_near(other.folder)}")
+    if found.status != "rescued" and any(a.outcome == "failed" for a in found.attempts):
+        lines = [wrap(_say("rescue.hint.failed", lang), "", "  ")]
     if found.status == "person":
         # A command is never broken over two lines.
         lines.append(f"  klinic rescue {_near(home(found.diagnosis.run))} --continue NEWRUN")

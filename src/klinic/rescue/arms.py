@@ -11,6 +11,7 @@ from typing import Any
 from klinic.compare.pairs import pairs
 from klinic.compare.settings import Changed, differences, same
 from klinic.compare.smoke import BY_STEP
+from klinic.configuration import flag_value
 from klinic.errors import KlinicError, UnreadableInput
 from klinic.rescue.ledger import Ledger
 from klinic.rescue.plan import Plan, Treatment, value_text
@@ -34,7 +35,8 @@ class Commands:
 class Arms:
     """Both arms of a rescue: where they lie, and how to run one.
 
-    options: how a log is read (trainer, mapping). tell: called with a kind and details while runs go on.
+    options: how a log is read (trainer, mapping). tell: called with a kind and details while runs go on. retry: run a
+    command again that failed before.
     """
 
     root: Path
@@ -44,6 +46,7 @@ class Arms:
     timeout: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     tell: Told = lambda *_, **__: None
+    retry: bool = False
 
     def control(self, seed: int) -> Run | None:
         """One resample of the unchanged configuration; shared by all treatments from this checkpoint."""
@@ -82,21 +85,36 @@ class Arms:
             self._found(place, role, seed)
         else:
             words = self._words(out, seed, steps, treatment)
-            self.tell("running", role=role, seed=seed, out=out, treatment=treatment)
-            done = execute(words, out, self.timeout, lambda s: self.tell("tick", seconds=s))
-            self._write(done, role, seed, treatment, words)
+            done = None if self.retry else self._failed_before(out, words)
+            if done is None:
+                self.tell("running", role=role, seed=seed, out=out, treatment=treatment)
+                done = execute(words, out, self.timeout, lambda s: self.tell("tick", seconds=s))
+                self._write(done, role, seed, treatment, words)
+            else:
+                self.tell("failed", role=role, done=done, treatment=treatment, again=True)
             if not done.well:
                 if role == "control" and not breaks:
                     raise KlinicError(
                         _ended(done),
                         str(done.folder),
-                        "the unchanged run fails, so nothing can be compared; its last lines are:\n  "
-                        + "\n  ".join(done.tail),
+                        "the unchanged run fails, so nothing can be compared; mended, say --retry; "
+                        "its last lines are:\n  " + "\n  ".join(done.tail),
                     )
                 if role != "control":
                     return None
             place = done.folder
         return self._read(place, role == "control" and not breaks)
+
+    def _failed_before(self, out: Path, words: list[str]) -> Done | None:
+        """How this very command failed when it was last run here; a run of hours is not thrown after another."""
+        folder = str(failed(out).relative_to(self.root))
+        for told in reversed(self.ledger.events):
+            if told.get("event") == "ran" and told.get("folder") == folder:
+                if told.get("command") != words or not failed(out).exists():
+                    return None
+                tail = tuple(told.get("last_lines", ()))
+                return Done(told.get("exit"), told.get("seconds", 0.0), tail, failed(out))
+        return None
 
     def _found(self, place: Path, role: str, seed: int) -> None:
         """A kill between the end of a run and its line in the ledger: the line is made up for."""
@@ -182,6 +200,11 @@ class Arrival:
     why: str
     changed: tuple[Changed, ...] | None
 
+    @property
+    def outcome(self) -> str:
+        """What an attempt ends as that is not judged."""
+        return self.why if self.why == "no-effect" else "not-arrived"
+
 
 def arrival(control: Run, new: Run, treatment: Treatment) -> Arrival:
     """Compare an arm with the control of the same seed: stated settings first, then the curves bit by bit.
@@ -191,13 +214,15 @@ def arrival(control: Run, new: Run, treatment: Treatment) -> Arrival:
     """
     changed = differences(control, new)
     found = pairs(control, new)[0]
-    if found and all(pair.identical for pair in found):
-        return Arrival(False, "identical", changed)
     action = treatment.action
-    stated = new.config.get(action.knob) if treatment.how == "set" else None
-    if stated is not None and not same(stated.value, action.new):
-        # A knob in other units than the flag (updates counted over minibatches) moved all the same.
-        before = control.config.get(action.knob)
-        if before is None or same(before.value, stated.value):
+    stated = flag_value(new.config.get(action.knob)) if treatment.how == "set" else None
+    if found and all(pair.identical for pair in found):
+        # A limit that nothing reaches, or a run that is lost at its first update, looks like a change never made.
+        heard = changed and (treatment.how == "fix" or same(stated, action.new))
+        return Arrival(False, "no-effect" if heard else "identical", changed)
+    if stated is not None and not same(stated, action.new):
+        # A knob in other units than the flag moved all the same.
+        before = flag_value(control.config.get(action.knob))
+        if before is None or same(before, stated):
             return Arrival(False, "stated", changed)
     return Arrival(True, "", changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,32 @@ def concluded(
     if outcome == "better" and verdict.failure not in still:
         outcome = "other"
     return Attempt(treatment, outcome, verdict, after, folder)
+
+
+def lean(attempt: Attempt) -> float:
+    """Standard errors by which the judged curve is better than the control's; 0 where it was not judged."""
+    verdict = attempt.verdict
+    if verdict is None or verdict.mover is None or verdict.toward is None:
+        return 0.0
+    return -verdict.toward.worse * verdict.mover.z
+
+
+def shows_within(old: Diagnosis, first: int, last: int) -> bool:
+    """Whether the old run, cut to the steps of another, is still diagnosed with its failure."""
+    from klinic.diagnose import judge
+
+    if old.main is None:
+        return False
+    curves = {}
+    for name, curve in old.run.curves.items():
+        inside = (curve.steps >= first) & (curve.steps <= last)
+        if inside.any():
+            curves[name] = replace(curve, steps=curve.steps[inside], values=curve.values[inside])
+    again = judge(replace(old.run, curves=curves, first=first, last=min(last, old.run.last)))
+    return any(
+        f.failure == old.main.failure and f.status in ("present", "consequence")
+        for f in again.findings
+    )
 
 
 def figures(verdict: Smoke) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from klinic.diagnosis import Diagnosis
 from klinic.rescue.plan import Plan, Treatment
 
 ON = 100  # steps after which the cured run is diagnosed again
+FURTHER = 2  # values beyond the diagnosis' own: with further.LEAST a factor of 16
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One treatment and what came of it.
 
-    outcome: rescued, better (but the failure came back), other (it is gone, and another came), worse, inconclusive, not-arrived, failed, person, inspect.
+    outcome: rescued, better (but the failure came back), other (it is gone, and another came), worse, inconclusive,
+    no-effect (it arrived, and every curve is the control's), not-arrived, failed, person, inspect.
     after: the diagnosis of the run that went on.
     """
 
@@ -40,7 +42,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for. command, fix_command, control_command: templates; None: what the trainer is known to take."""
+    """What the user asked for.
+
+    command, fix_command, control_command: templates; None: what the trainer is known to take. further: how many values
+    beyond the diagnosis' own a number is turned to. retry: run again what failed before.
+    """
 
     command: str | None = None
     fix_command: str | None = None
@@ -53,3 +59,5 @@ class Wish:
     from_start: bool = False
     dry: bool = False
     anyway: bool = False
+    further: int = FURTHER
+    retry: bool = False
