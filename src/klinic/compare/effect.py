@@ -142,6 +142,14 @@ def gone(metric: str, worse: int, run: Run, before: int) -> float:
     return float(worse * (here - first) / whole) if whole > 0 else 0.0
 
 
+def points(metric: str, run: Run, count: int) -> int:
+    """How many steps hold ``count`` points of a curve; 0 where it is not logged."""
+    name = _common(metric, [run])
+    if name is None or len(run.curves[name].steps) < 2:
+        return 0
+    return count * int(median(np.diff(run.curves[name].steps)))
+
+
 def _common(metric: str, runs: Sequence[Run]) -> str | None:
     """The canonical metric that plays the role in every run: never two definitions in one comparison."""
     names = players(metric, runs[0].curves) if metric not in runs[0].curves else [metric]

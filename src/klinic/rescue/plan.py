@@ -10,7 +10,7 @@ from pathlib import Path
 from klinic.advise.checkpoints import roll_back_to
 from klinic.compare.bearing import Mover, movers, named
 from klinic.compare.choice import clearest
-from klinic.compare.effect import gone
+from klinic.compare.effect import ENOUGH, gone, points
 from klinic.diagnosis import Action, Diagnosis
 from klinic.run import Checkpoint
 
@@ -111,8 +111,11 @@ def _steps(found: Diagnosis, start: int, asked: int) -> tuple[Mover | None, int,
     candidates, run = movers(found), found.run
     onset = found.main.onset if found.main else None
     after = max(asked, (onset.step - start if onset is not None else 0) + asked)
+    first = next(iter(candidates), None)
+    # An evaluation every ten steps says something only after six of them.
+    after = min(max(after, points(first.metric, run, ENOUGH) if first else 0), MOST * asked)
     if not any(m.because == "moved" for m in candidates):
-        return next(iter(candidates), None), min(after, MOST * asked), True
+        return first, after, True
     for times in range(1, MOST + 1):
         last = min(start + times * asked - 1, run.last)
         chosen = clearest(candidates, run, [run], start, last)
@@ -120,7 +123,7 @@ def _steps(found: Diagnosis, start: int, asked: int) -> tuple[Mover | None, int,
             return chosen, times * asked, True
         if last >= run.last:
             break
-    return candidates[0], min(after, MOST * asked), False
+    return candidates[0], after, False
 
 
 def _unspoilt(found: Diagnosis, advised: Checkpoint) -> Checkpoint:
