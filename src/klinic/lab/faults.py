@@ -60,7 +60,10 @@ def _fault(
 PPO = {"algorithm": "ppo"}
 # Settings under which the trainer stays healthy for 200 steps (three seeds, three base models) and a fault shows sooner.
 # They are no part of the fault: a repair leaves them, and what is repaired must then be well.
-BRISK = {"lr": 1.5e-3, "beta": 0.1}  # twice the defaults; with half the KL term it forgets sums here and there
+BRISK = {
+    "lr": 1.5e-3,
+    "beta": 0.1,
+}  # twice the defaults; with half the KL term it forgets sums here and there
 UNLIMITED = {"max_grad_norm": 0.0}
 NO_KL = {"beta": 0.0}  # at the default learning rate; at 2e-3 this forgets the other tasks
 
