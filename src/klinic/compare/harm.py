@@ -23,6 +23,9 @@ HARMLESS = {"kl": 0.05, "mismatch": 0.01, "clip_frac": 0.04, "trunc": 0.05}
 # These should get better all the time: there standing still beside a control that learns is a loss.
 PROGRESS = ("reward", "acc")
 
+# Groups differ less where more of them are all right: with as many right answers as the control that is learning.
+SPREAD = ("adv_std", "zero_std")
+
 # What a treatment of this kind changes by definition: there old and new values do not mean the same.
 REDEFINED: dict[str, tuple[str, ...]] = {
     "fix-reward": (
@@ -53,8 +56,10 @@ def broke(
     """Curves that are clearly worse than the control's over these steps, worst first."""
     enough = BROKE_Z if min(len(controls), len(news)) > 1 else BROKE_Z_ALONE
     found = []
+    right = effect("acc", old, controls, news, first, last)
+    learns = right is not None and right.difference >= 0
     for role, side in WORSE.items():
-        if role in leave_out:
+        if role in leave_out or (learns and role in SPREAD):
             continue
         seen = effect(role, old, controls, news, first, last)
         if seen is None or abs(seen.difference) < _size(seen):
