@@ -12,12 +12,14 @@ import pytest
 from blocks import blocks_of, run_of
 
 from klinic.compare.bearing import movers
+from klinic.compare.harm import broke
 from klinic.compare.settings import same
 from klinic.compare.smoke import smoke
 from klinic.diagnose import judge
 from klinic.errors import BadUsage
 from klinic.failures import cards
 from klinic.lab.runs import resume, run
+from klinic.read import read
 from klinic.text import LANGUAGES, body
 
 # The bad side of the curve that a change is judged by, for each failure that has a page with its curves: +1 where
@@ -206,6 +208,26 @@ def test_a_curve_that_jumps_and_falls_as_before_is_shifted_not_cured(tmp_path):
     cured = log("cured", fall(20, 1.5, 0.0), 60)
     assert smoke(old, [shifted], include_old=True).reason == "shifted"
     assert smoke(old, [cured]).verdict == "better"
+
+
+def test_groups_that_are_all_right_are_no_harm(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def log(name, first, n, acc, zero):
+        rows = [
+            {"step": first + i, "entropy": 1.0 + noise[0], "acc": acc(i) + noise[1],
+             "frac_zero_std": zero(i) + noise[2]}
+            for i, noise in enumerate(rng.normal(0, 0.01, (n, 3)))
+        ]  # fmt: skip
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return read(path)
+
+    old = log("old", 0, 60, lambda i: 0.5, lambda i: 0.1)
+    solved = log("solved", 40, 20, lambda i: 0.5 + 0.02 * i, lambda i: 0.1 + 0.02 * i)
+    gone = log("gone", 40, 20, lambda i: 0.5 - 0.02 * i, lambda i: 0.1 + 0.02 * i)
+    assert not broke(old, [old], [solved], 40, 59, ())
+    assert {"zero_std", "acc"} <= {e.metric for e in broke(old, [old], [gone], 40, 59, ())}
 
 
 def test_settings_are_compared_by_value():
