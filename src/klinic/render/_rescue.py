@@ -158,7 +158,9 @@ def _tried(a: Attempt, lang: str) -> list[str]:
     if a.outcome == "no-effect":
         details.append(_say("rescue.no_effect", lang))
     if verdict is not None:
-        if verdict.verdict != "better":
+        if a.outcome == "rescued" and verdict.verdict != "better":
+            details.append(_say("rescue.longer", lang))
+        elif verdict.verdict != "better":
             details.append(_smoke.reason(verdict, lang))
         seen = verdict.mover
         if seen is not None and verdict.reason not in ("not-arrived", "past", "not-past"):

@@ -39,18 +39,18 @@ def lean(attempt: Attempt) -> float:
     return -verdict.toward.worse * verdict.mover.z
 
 
-def shows_within(old: Diagnosis, first: int, last: int) -> bool:
-    """Whether the old run, cut to the steps of another, is still diagnosed with its failure."""
+def shows_until(old: Diagnosis, last: int) -> bool:
+    """Whether the old run, cut after a step, is diagnosed with its failure; its healthy beginning is kept."""
     from klinic.diagnose import judge
 
     if old.main is None:
         return False
     curves = {}
     for name, curve in old.run.curves.items():
-        inside = (curve.steps >= first) & (curve.steps <= last)
+        inside = curve.steps <= last
         if inside.any():
             curves[name] = replace(curve, steps=curve.steps[inside], values=curve.values[inside])
-    again = judge(replace(old.run, curves=curves, first=first, last=min(last, old.run.last)))
+    again = judge(replace(old.run, curves=curves, last=min(last, old.run.last)))
     return any(
         f.failure == old.main.failure and f.status in ("present", "consequence")
         for f in again.findings

@@ -10,7 +10,7 @@ from dataclasses import replace
 from klinic.compare.settings import home
 from klinic.compare.smoke import smoke
 from klinic.rescue.arms import Arms, arrival
-from klinic.rescue.conclude import concluded, figures, lean, shows_within
+from klinic.rescue.conclude import concluded, figures, lean, shows_until
 from klinic.rescue.further import further
 from klinic.rescue.outcome import Attempt, Wish
 from klinic.rescue.plan import Plan, Treatment
@@ -145,7 +145,7 @@ def _on_all_the_same(arms: Arms, attempt: Attempt, wish: Wish) -> Attempt:
         return went
     # Nothing is cured where the old run, as short, would not have been called ill either.
     made, after = arms.plan, went.after.run
-    shows = made.checkpoint is None or shows_within(made.diagnosis, after.first, after.last)
+    shows = made.checkpoint is None or shows_until(made.diagnosis, after.last)
     arms.ledger.once("old-run-as-long", treatment=attempt.treatment.name, fails=shows)
     return went if shows else replace(went, outcome="inconclusive")
 
