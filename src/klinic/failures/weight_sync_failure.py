@@ -16,7 +16,7 @@ MISMATCH_GROWTH = (
     4.0  # times its own level; a flat level from step 0 is a difference of engines, not of weights
 )
 PROBABILITY = 0.03  # the same gauge as a difference of probabilities
-CLIP = 0.10
+CLIP = 0.10  # clip fraction that stops a run (half of lr-too-high's limit; our choice)
 
 
 @failure(
@@ -43,6 +43,10 @@ def weight_sync_failure(facts: Facts) -> Verdict:
     lag = facts.shape("staleness")
     if off and at_rest(facts):
         return ruled_out(Evidence("lr", "against", "weights-at-rest"))
+    gap = facts.shape("mismatch")
+    if off and gap is not None and "mismatch" not in (role for role, _ in off):
+        # Trainer and sampler agree on the tokens before the update: what the ratio shows is the update itself.
+        return ruled_out(seen(facts, "mismatch", "against", "gauge-flat"))
     # A version number says what was sent, not what arrived: a gap that grows from nothing with the updates is an adapter
     # that never arrives (verl #7495); one that appears at once is a change of the engine.
     fresh = lag is not None and lag.highest < 1
