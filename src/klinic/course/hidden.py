@@ -15,6 +15,7 @@ from klinic.course.desk import Desk
 from klinic.course.scenes import Log, specs
 from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage
+from klinic.vitals import VITALS
 
 STAGES = ("plot", "answer", "onset", "back", "change", "smoke", "judge")
 STEPS = 160
@@ -23,14 +24,7 @@ ATS = (42, 62)  # just behind a checkpoint, so that 20 steps from there meet the
 SLOWEST = 100  # steps a fault may take to become manifest; a slower one leaves too little to read
 TRIES = 6  # runs trained at most before giving up
 KEYS = [
-    "reward",
-    "acc",
-    "entropy",
-    "kl",
-    "adv_std",
-    "clip_frac",
-    "ratio_mean",
-    "len",
+    *VITALS,
     "trunc",
     "grad_norm",
     "frac_zero_std",

@@ -10,6 +10,7 @@ from klinic.course.desk import Desk
 from klinic.course.scenes import Log
 from klinic.diagnosis import Diagnosis
 from klinic.errors import BadUsage, did_you_mean
+from klinic.vitals import VITALS
 
 SMOKE = 20  # steps of the short run
 LONGEST = 60  # steps of a short run at most
@@ -163,19 +164,7 @@ def _table(desk: Desk, place: Path, start: int, steps: int, answer: Diagnosis) -
         return " -> ".join(ends)
 
     control, changed = [rows("."), rows("control-2")], [rows("change-1"), rows("change-2")]
-    keys = [
-        "reward",
-        "acc",
-        "entropy",
-        "kl",
-        "adv_std",
-        "clip_frac",
-        "ratio_mean",
-        "len",
-        "trunc",
-        "grad_norm",
-        "ratio_geo",
-    ]
+    keys = [*VITALS, "trunc", "grad_norm", "ratio_geo"]
     lines = [("", desk.say("lab.control"), desk.say("lab.change"))]
     lines += [(key, span(control, key), span(changed, key)) for key in keys]
     widths = [max(columns(line[i]) for line in lines) for i in range(3)]

@@ -15,7 +15,7 @@ SOLVED = 0.95  # share of right answers at which low entropy is what learning lo
 # below this, in nats/token, was fixed from the start.
 APART = 0.5
 NONE = 0.02  # of its early entropy: parts that kept less than this are alike
-FREE = 0.2
+FREE = 0.2  # nats/token: a part that began below it never was free (our choice)
 PLACES = (
     ("entropy_start", "opening-fixed"),
     ("entropy_middle", "middle-fixed"),

@@ -10,7 +10,7 @@ from klinic.failures._trend import evaluations, scatter, trend
 
 SWING = 0.10  # a fall between two neighbouring evaluations: what eval-regression calls a loss where it stays
 MOVED, SURE = 0.07, 2.0  # a trend of that size and so many standard errors is one, and no noise
-POINTS = 6
+POINTS = 6  # evaluations below which a trend and a swing look alike (our choice)
 
 
 @failure(family="benign", stage="benign")

@@ -15,7 +15,7 @@ FOLLOWER_Z = 1.5  # an evaluation that rises by less does not follow (as in rewa
 RISE = 0.10  # of the training acc after the split
 ABOVE = 0.05  # by which the training acc must end above the evaluation; a harder training set may well be catching up
 FULL = 0.95  # at this level an evaluation has nothing left to follow with, and training questions are solved: too-easy
-POINTS = 6
+POINTS = 6  # evaluations below which a trend and a swing look alike (our choice)
 FALL, SURE = 0.05, 3.0  # from which the evaluation counts as worse, not merely flat
 ONCE = 1.05  # passes over the prompts: up to here nothing was seen twice
 

@@ -10,7 +10,7 @@ from klinic.failures._trend import evaluations, fallen, tasks
 FALL = 0.10  # of a share; 96 samples have a standard error of 0.05 (binomial)
 FORGOTTEN = 0.35  # a task of which so much is lost is gone, however well the trained one goes (chosen on the lab's runs)
 SURE = 3.0  # standard errors of the points themselves
-POINTS = 6
+POINTS = 6  # evaluations below which a trend and a swing look alike (our choice)
 PART = (
     0.5  # of the worst fall: what lost less than that is not the task that broke first (our choice)
 )

@@ -12,7 +12,7 @@ from klinic.vitals import ROLES, players
 FALL = 0.05  # of a share: three times the standard deviation of the noisiest evaluation (RLHF book, appendix C: 1.5 points)
 MUCH = 0.15  # "largely stable evaluations can drop by 10 to 20 points when very broken" (the same)
 SURE = 3.0  # standard errors of the points themselves
-POINTS = 6
+POINTS = 6  # evaluations below which a trend and a swing look alike (our choice)
 
 
 @failure(

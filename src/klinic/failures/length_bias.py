@@ -13,8 +13,8 @@ PAID = 0.30  # correlation of reward and length, mean over a fifth of the run (f
 USED = 0.5  # part of it that right answers must show against length for the length to be used
 GROWN = 1.25  # of the own early length, as in healthy-length-growth
 CUT = 0.15  # truncated share from which length-explosion judges (seed 000)
-FIFTHS = 5
-FOLLOWS_Z = 3.0
+FIFTHS = 5  # parts of a run, each long enough to average a batch's correlation (our choice)
+FOLLOWS_Z = 3.0  # noise units by which acc must rise with the length (as in length-explosion)
 
 
 @failure(

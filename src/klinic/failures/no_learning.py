@@ -18,7 +18,7 @@ from klinic.failures import (
 )
 
 KL_STILL = 1e-3  # nats/token; healthy runs pass it within 20 steps (lab.md section 4, seed 003: 0.045 at the end)
-ROWS = 40
+ROWS = 40  # as many as any verdict above possible needs (DESIGN.md 4.5)
 NOTHING = 1e-4  # nats/token: a reward that rises at less than this is not explained by the policy (seed 001 section 3.1)
 SMALL_LR = 1e-7  # no trainer's default is as small (TRL and verl: 1e-6; LoRA 1e-5 and more)
 STRONG_KL = 0.1  # coefficient; defaults lie between 0.001 and 0.05

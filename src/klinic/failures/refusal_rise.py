@@ -10,7 +10,7 @@ from klinic.failures._trend import trend
 RISE = 0.05  # of the questions; a fixed set of a few hundred harmless ones has a standard error of 0.01 (binomial)
 MUCH = 0.20  # one question in five: no longer a matter of taste
 SURE = 3.0  # standard errors of the points themselves
-POINTS = 6
+POINTS = 6  # evaluations below which a trend and a swing look alike (our choice)
 
 
 @failure(

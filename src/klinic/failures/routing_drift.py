@@ -7,7 +7,7 @@ from klinic.failures import Treatment, Verdict, early, failure, present, ruled_o
 
 ALIKE = 0.90  # share of experts chosen alike; 10 % of routers differing is what arXiv 2510.11370 reports without replay
 FALLS = 0.05  # of that share, by which it must fall (below a flat share's 0.07: the gauge is an average over many tokens)
-SURE_Z = 6.0
+SURE_Z = 6.0  # science.md 1.2 e
 GAP = 0.05  # nats/token between trainer and sampler (train-inference-mismatch's limit)
 BURSTS = 0.10  # clip fraction of the worst rows ("bursty clipping", arXiv 2510.23027)
 

@@ -13,7 +13,7 @@ PROBABILITY = 0.3  # the same as a difference of probabilities (our choice: thre
 GEO = 0.4  # geometric ratio: exp of minus the limit
 FIRST = 5  # rows from the start over which it must hold
 GROWTH = 4.0  # times its first level: then weights part, not texts
-LAGS = 1.0
+LAGS = 1.0  # versions from which staleness explains the gap (our choice)
 
 
 @failure(
