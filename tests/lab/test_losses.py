@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from klinic.instrument import log_softmax
 from klinic.lab import losses
 from klinic.lab.network import (
     backward,
     forward,
-    log_softmax,
     logits_of,
     new_critic,
     new_policy,

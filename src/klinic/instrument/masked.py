@@ -72,11 +72,11 @@ def whiten(values: Array, mask: Array, shift_mean: bool = True, ddof: int = 0) -
 def masked_quantiles(values: Array, mask: Array, at: Sequence[float]) -> list[float]:
     """Quantiles of the values where the mask is not 0, with linear interpolation as in numpy.quantile.
 
-    at: shares between 0 and 1. NaN where the mask is empty. Of one batch only: quantiles of parts cannot be averaged, see Tally.
+    at: shares between 0 and 1. NaN where the mask is empty or lets a NaN in. Of one batch only: quantiles of parts cannot be averaged, see Tally.
     """
     values = wide(values)
     some = ordered(values[kept(mask, values, "masked_quantiles")])
-    if not len(some):
+    if not len(some) or some[-1] != some[-1]:  # a NaN is sorted last
         return [math.nan] * len(at)
     found = []
     for share in at:

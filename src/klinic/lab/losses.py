@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from klinic.lab.network import Array, log_softmax
-
-LOG_RATIO_LIMIT = 20.0  # exp stays finite in float32
+from klinic.instrument.entropy import entropy_of, log_softmax
+from klinic.instrument.kl import LOG_RATIO_LIMIT, k3
+from klinic.instrument.ratios import clipping
+from klinic.instrument.ratios import ratio as importance_ratio
+from klinic.lab.network import Array
 
 
 def token_weights(mask: Array, aggregation: str, longest: int) -> Array:
@@ -38,8 +40,8 @@ def clipped_surrogate(
 
     low, high: the ratio's band is 1 - low to 1 + high; infinite bounds clip nothing.
     """
-    ratio = np.exp(np.clip(logp - old, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT))
-    bound = ((advantage > 0) & (ratio > 1 + high)) | ((advantage < 0) & (ratio < 1 - low))
+    ratio = importance_ratio(logp, old, np.ones_like(logp, bool))
+    bound = clipping(ratio, advantage, low, high).active
     loss = -np.minimum(ratio * advantage, np.clip(ratio, 1 - low, 1 + high) * advantage)
     return loss, np.where(bound, 0, -advantage * ratio), ratio, bound
 
@@ -47,14 +49,13 @@ def clipped_surrogate(
 def kl_k3(logp: Array, reference: Array) -> tuple[Array, Array]:
     """The k3 estimate of the KL divergence to the reference per token, and its derivative to logp."""
     d = np.clip(reference - logp, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-    ratio = np.exp(d)
-    return ratio - d - 1, 1 - ratio
+    return k3(logp, reference, np.ones_like(logp, bool)), 1 - np.exp(d)
 
 
 def entropy(log_probs: Array) -> tuple[Array, Array]:
     """The entropy in nats, and its derivative to the logits. log_probs (..., V)."""
     probs = np.exp(log_probs)
-    size = -(probs * log_probs).sum(-1)
+    size = entropy_of(log_probs)
     return size, -probs * (log_probs + size[..., None])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from klinic.instrument.entropy import entropy_of, log_softmax
 from klinic.lab.words import EOS, PAD, SIZE, ZERO
 
 Array = npt.NDArray[Any]
@@ -44,13 +45,6 @@ def new_critic(rng: np.random.Generator, hidden: int) -> Weights:
         "outer": rng.normal(0, 0.1 / np.sqrt(CRITIC_UNITS), (CRITIC_UNITS, 1)).astype(np.float32),
         "outer_bias": np.zeros(1, np.float32),
     }
-
-
-def log_softmax(logits: Array) -> Array:
-    """Log-probabilities over the last axis."""
-    shifted = logits - logits.max(-1, keepdims=True)
-    result: Array = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return result
 
 
 def _sigmoid(x: Array) -> Array:
@@ -197,7 +191,7 @@ def sample(
         mask[:, t] = alive
         tokens[alive, t] = choice[alive]
         logp[alive, t] = tempered[rows, choice][alive]
-        entropy[alive, t] = -(np.exp(plain) * plain).sum(-1)[alive]
+        entropy[alive, t] = entropy_of(plain)[alive]
         alive = alive & (choice != EOS)
         if not alive.any():
             break

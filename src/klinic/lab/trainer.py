@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from klinic import instrument
+from klinic.instrument.entropy import log_softmax
 from klinic.lab import advantages, losses, metrics, rewards, warmup
 from klinic.lab.adam import Adam, clipped, through_half_precision
 from klinic.lab.network import (
@@ -18,7 +20,6 @@ from klinic.lab.network import (
     Weights,
     backward,
     forward,
-    log_softmax,
     logits_of,
     new_critic,
     sample,
@@ -80,8 +81,8 @@ class Trainer:
         samples = _cut(sample(weights, prompts, rng, s.max_new_tokens, s.temperature))
         mask = samples.mask
         m = mask.astype(np.float32)
-        lengths = mask.sum(1)
-        ended = (samples.tokens == EOS).any(1)
+        lengths = instrument.lengths(mask)
+        ended = instrument.ended(samples.tokens, mask, EOS)
         scores = [
             rewards.score(row[kept].tolist(), problem, s, fails)
             for row, kept, problem, fails in zip(
@@ -108,7 +109,7 @@ class Trainer:
             advantage, returns = advantages.gae(total, values, m, s.gae_lambda)
             used_std = float(advantage[mask].std())
             if s.whiten:
-                advantage = advantages.whitened(advantage, m)
+                advantage = instrument.whiten(advantage, m)
         else:
             one = advantages.group_advantages(total, s.group, s.advantage_scaling, s.baseline)
             used_std = float(one.std())
@@ -150,7 +151,7 @@ class Trainer:
                 "reward": float(total[i]),
                 "acc": scores[i].right,
                 "length": int(lengths[i]),
-                "truncated": bool(~ended[i]),
+                "truncated": not ended[i],
                 "reward_parts": scores[i].parts,
                 "policy_version": version,
             }
@@ -298,18 +299,17 @@ class Trainer:
         gradient, size = clipped(gradient, s.max_grad_norm)
         self.optimizer.step(self.policy, gradient, self._lr())
         k = m.T > 0
-        a = advantage.T[k]
-        true = np.exp(np.clip(seen["logp"] - sampler.T, -20, 20))[k]
+        true = instrument.ratio(seen["logp"], sampler.T, k)
+        found = instrument.clipping(true, advantage.T, s.clip_low, s.clip_high)
         return {
             "loss": loss,
             "grad_norm": size,
-            "ratio": true,
-            "ratio_outside": float(((true > 1 + s.clip_high) | (true < 1 - s.clip_low)).mean()),
-            "ratio_trainer": float(seen["ratio"][k].mean()),
-            "clip_frac": float(
-                (((a > 0) & (true > 1 + s.clip_high)) | ((a < 0) & (true < 1 - s.clip_low))).mean()
-            ),
-            "clip_frac_trainer": float(seen["bound"][k].mean()),
+            "logp": seen["logp"][k],
+            "sampler": sampler.T[k],
+            "ratio_outside": float(instrument.masked_mean(found.outside, k)),
+            "ratio_trainer": float(instrument.masked_mean(seen["ratio"], k)),
+            "clip_frac": float(instrument.masked_mean(found.active, k)),
+            "clip_frac_trainer": float(instrument.masked_mean(seen["bound"], k)),
         }
 
     def _update_critic(self, full: Array, m: Array, returns: Array) -> float:
