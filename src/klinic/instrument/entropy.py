@@ -28,7 +28,7 @@ def entropy_of(log_probs: Array) -> Array:
     log_probs = wide(log_probs)
     xp = library(log_probs)
     probs = xp.exp(log_probs)
-    return -xp.where(probs > 0, probs * log_probs, xp.zeros_like(probs)).sum(-1)
+    return -(probs * xp.where(probs > 0, log_probs, xp.zeros_like(probs))).sum(-1)
 
 
 def position(mask_BL: Array) -> Array:

@@ -28,7 +28,7 @@ def masked_mean(values: Array, mask: Array, axis: int | None = None) -> Array:
         held, keep = held.reshape(-1), keep.reshape(-1)
         axis = 0
     count = keep.sum(axis)
-    return xp.where(count > 0, held.sum(axis) / (count + (count == 0)), _nan(values))
+    return xp.where(count > 0, held.sum(axis) / (count + (count == 0)), _nan(values))[()]
 
 
 def masked_sum(values: Array, mask: Array, axis: int) -> Array:
