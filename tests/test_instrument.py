@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klinic import instrument as ins
+from klinic import read
 from klinic.errors import BadUsage
 from klinic.instrument.arrays import Array
 from klinic.instrument.groups import grouped
@@ -595,6 +598,20 @@ def test_a_steps_numbers_are_the_functions() -> None:
     low, high = ins.masked_quantiles(ins.log_ratio(b["logp"], b["old"], mask), mask, [0.01, 0.99])
     assert math.log(got["ratio_quantile/new_over_old/p99"]) == pytest.approx(high, rel=0.1)
     assert math.log(got["ratio_quantile/new_over_old/p01"]) == pytest.approx(low, rel=0.1)
+
+
+def test_klinic_reads_every_name_as_it_stands(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    with log.open("w") as stream:
+        for number in range(5):
+            step = ins.Step()
+            count_in(step, one_step(np.random.default_rng(number)), slice(None), slice(None))
+            stream.write(json.dumps({"step": number, **step.results()}) + "\n")
+    run = read(log)
+    assert not run.unread_keys
+    for name, value in step.results().items():
+        assert run.curves[name].values[-1] == pytest.approx(value), name
+        assert run.curves[name].metric.definition
 
 
 def test_what_is_not_given_is_not_logged() -> None:
