@@ -1,10 +1,14 @@
-"""Files that TensorBoard's and wandb's own libraries write, value for value."""
+"""Files that the trackers' own libraries write, value for value."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +101,151 @@ def test_wandb_files(tmp_path, monkeypatch):
         assert ours.keys() == theirs.keys()
         assert all(same(ours[key], float(value)) for key, value in theirs.items())
     assert found.settings["learning_rate"] == 1e-4 and found.settings["a.b"] == 2
+
+
+def awkward(rnd, step):
+    """A row of numbers of every size, and those that are none."""
+    row = {f"train/metric-{n}": rnd.gauss(0, 10.0**n) for n in range(-8, 9)}
+    return row | {
+        "nan": math.nan,
+        "inf": math.inf,
+        "minus/inf": -math.inf,
+        "zero": 0.0,
+        "step3": float(step**3),
+    }
+
+
+def points_of(reading):
+    return {
+        key: list(zip(column.steps, column.values, strict=True))
+        for key, column in reading.columns.items()
+    }
+
+
+def same_points(ours, theirs):
+    assert ours.keys() == theirs.keys()
+    for key, points in theirs.items():
+        assert [step for step, _ in ours[key]] == [step for step, _ in points], key
+        assert all(same(a[1], b[1]) for a, b in zip(ours[key], points, strict=True)), key
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_mlflow(tmp_path, monkeypatch, kind):
+    """The store classes themselves, since the whole mlflow (which the database otherwise needs) is 800 MB."""
+    pytest.importorskip("mlflow", reason="the torch extra is not installed")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    from mlflow.entities import Metric, Param
+
+    if kind == "folder":
+        from mlflow.store.tracking.file_store import FileStore
+
+        place = tmp_path / "mlruns"
+        store = FileStore(str(place), place.as_uri())
+    else:
+        pytest.importorskip("alembic", reason="the torch extra is not installed")
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        place = tmp_path / "mlflow.db"
+        store = SqlAlchemyStore(f"sqlite:///{place}", (tmp_path / "artifacts").as_uri())
+    rnd, experiment, ids = random.Random(1), store.create_experiment("e"), {}
+    for name in ("one", "two"):
+        run = store.create_run(experiment, "u", 1000, [], name).info.run_id
+        ids[name] = run
+        for step in range(100):
+            batch = [
+                Metric(k, v, 1_700_000_000_000 + step, step) for k, v in awkward(rnd, step).items()
+            ]
+            store.log_batch(run, batch, [], [])
+        store.log_batch(run, [], [Param("args/lr", "0.5")], [])
+    found = {}
+    if kind == "folder":
+        for run in ids.values():
+            reading = sources.read_file(place / experiment / run)
+            found[reading.name] = reading
+    else:
+        found = sources.read_file(place).parts
+    assert found.keys() == ids.keys()
+    for name, run in ids.items():
+        ours = points_of(found[name])
+        theirs = {
+            key: [
+                (m.step, m.value)
+                for m in sorted(store.get_metric_history(run, key), key=lambda m: m.step)
+            ]
+            for key in ours
+        }
+        if (
+            kind == "database"
+        ):  # the library gives back the largest float, which is how it stores infinity
+            for key, value in (("inf", math.inf), ("minus/inf", -math.inf)):
+                assert abs(theirs[key][0][1]) > 1e308
+                theirs[key] = [(step, value) for step, _ in theirs[key]]
+        assert len(ours) == 22
+        same_points(ours, theirs)
+        assert found[name].config["args.lr"][0] == "0.5"
+
+
+def test_trackio(tmp_path):
+    pytest.importorskip("trackio", reason="the torch extra is not installed")
+    code = """
+import json, math, random, sys
+import trackio
+from test_tracker_oracles import awkward
+from trackio.sqlite_storage import SQLiteStorage
+rnd = random.Random(1)
+for name in ("one", "two"):
+    trackio.init(project="p", name=name, config={"lr": 0.5, "a": {"b": 2}}, embed=False)
+    for step in range(60):
+        trackio.log({**awkward(rnd, step), "said": "x"}, step=2 * step)
+    trackio.log({"table": trackio.Table(data=[[1, 2]], columns=["a", "b"])})
+    trackio.alert("title", "text")
+    trackio.finish()
+with open(sys.argv[1], "w") as out:
+    json.dump({name: SQLiteStorage.get_logs("p", name) for name in ("one", "two")}, out)
+"""
+    out = tmp_path / "theirs.json"
+    subprocess.run(
+        [sys.executable, "-c", code, str(out)],
+        env={**os.environ, "TRACKIO_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parent)},
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    readings = sources.read_file(tmp_path / "p.db").parts
+    for name, logs in json.loads(out.read_text()).items():
+        theirs = {}
+        for row in logs:
+            for key, value in row.items():
+                if isinstance(value, float) or value in ("NaN", "Infinity", "-Infinity"):
+                    theirs.setdefault(key, []).append((row["step"], float(value)))
+        ours = points_of(readings[name])
+        assert len(ours) == 22 and len(ours["zero"]) == 60
+        same_points(ours, theirs)
+        assert readings[name].config["a.b"][0] == 2 and readings[name].config["lr"][0] == 0.5
+
+
+def test_swanlab(tmp_path, monkeypatch):
+    swanlab = pytest.importorskip("swanlab", reason="the torch extra is not installed")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run = swanlab.init(
+        project="p",
+        experiment_name="mine",
+        config={"lr": 0.5},
+        mode="offline",
+        logdir=str(tmp_path / "s"),
+    )
+    rnd, wanted = random.Random(1), {}
+    for step in range(200):
+        row = awkward(rnd, step)
+        swanlab.log({**row, "said": swanlab.Text("x")}, step=2 * step)
+        for key, value in row.items():
+            wanted.setdefault(key, []).append((2 * step, value))
+    del run
+    swanlab.finish()
+    (path,) = tmp_path.rglob("*.swanlab")
+    reading = sources.read_file(path)
+    assert reading.name == "mine" and "broken records" not in reading.holds
+    same_points(points_of(reading), wanted)
+    from klinic.read import read
+
+    assert read(tmp_path / "s").setting("lr") == 0.5

@@ -1,8 +1,9 @@
-"""Writes event files and .wandb files byte by byte, for the cases that no library would write on purpose."""
+"""Writes event files, .wandb and .swanlab files byte by byte, for the cases that no library would write on purpose."""
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 
@@ -92,9 +93,9 @@ def printed(text):
     return part(13, whole(1, 1) + part(3, text))
 
 
-def wandb_file(records):
+def wandb_file(records, header=b":W&B\xe1\xbe\x00"):
     """A .wandb file: records in LevelDB chunks, blocks of 32 KiB counted from the start of the file."""
-    out = bytearray(b":W&B\xe1\xbe\x00")
+    out = bytearray(header)
     for data in records:
         first = True
         while True:
@@ -109,3 +110,26 @@ def wandb_file(records):
             if not data:
                 break
     return bytes(out)
+
+
+def swanlab_scalar(key, step, value):
+    number = double(1, value) if value != 0 or math.copysign(1, value) < 0 else b""
+    held = part(1, key) + (whole(2, step) if step else b"") + whole(3, 1)
+    return part(13, held + part(4, whole(1, 1_700_000_000 + step)) + part(5, number))
+
+
+def swanlab_start(name, started=0):
+    return part(10, part(1, "project") + part(4, name) + part(12, whole(1, started)))
+
+
+def swanlab_printed(line):
+    return part(16, part(1, line) + whole(2, 1))
+
+
+def swanlab_file(records, version=2):
+    """A .swanlab file: every record counted and dated, in the same chunks as wandb's."""
+    numbered = [
+        whole(1, n + 1) + part(2, whole(1, 1_700_000_000 + n)) + data
+        for n, data in enumerate(records)
+    ]
+    return wandb_file(numbered, b":SWL\xd6\xe1" + bytes([version]))

@@ -5,7 +5,7 @@ Which files form one run is decided here and nowhere else:
 * A file is one run. ``-`` is standard input.
 * In a folder, all logs that lie directly in one folder are one run; folders below are runs of their own, except those
   named after a process or for logs alone (logs, latest, trainer, orchestrator): they belong to the run above them.
-* What trackers (TensorBoard, wandb) leave in folders of their own: see :mod:`klinic.trackers`.
+* What trackers (TensorBoard, wandb, SwanLab, MLflow) leave in folders of their own: see :mod:`klinic.trackers`.
 * Checkpoint folders belong to the run above them; of the ``trainer_state.json`` files in them only the newest
   is read, since each holds the whole history so far.
 * Of several logs of one run the one with the most points leads; the others add the metrics it lacks, the
@@ -78,6 +78,7 @@ PLAIN_NAMES = {
 CHECKPOINT_LIKE = re.compile(r"^(checkpoint-\d+|global_step_?\d+|iter_\d+|step_\d+)$")
 # prime-rl keeps the logs of its two processes in such folders of one run; AReaL, slime and others keep logs/.
 PROCESS_FOLDERS = {"logs", "latest", "trainer", "orchestrator"}
+AIM = ".aim"
 DEPTH = 6
 FILES_LIMIT = 20_000
 FILE_LIMIT = 4 << 30
@@ -121,15 +122,29 @@ def read_all(
 
     if str(path) == "-":
         return [_run([sources.read_standard_input(words)], None, trainer, wanted, extra, "stdin")]
-    place = Path(path)
+    place = sources.whole_log(Path(path))
     if not place.is_dir():
         reading = sources.read_file(place, words)
         beside = place.resolve().parent
+        found = _by_run([reading])
         return [
-            _run(parts, beside, trainer, wanted, extra, part or _name(place))
-            for part, parts in _by_run([reading]).items()
+            _run(
+                parts,
+                beside if len(found) == 1 else None,
+                trainer,
+                wanted,
+                extra,
+                part or reading.name or _name(place),
+            )
+            for part, parts in found.items()
         ]
     groups = gathered(_groups(place), place)
+    if place.name == AIM or (not groups and (place / AIM).is_dir()):
+        raise UnreadableInput(
+            "a store of Aim's, which only Aim itself can read",
+            str(place),
+            "export the run's metrics with Aim (Metric.dataframe()) as CSV or Parquet with the columns step, key and value",
+        )
     if not groups:
         raise UnreadableInput(
             "no log in this folder",
@@ -141,9 +156,12 @@ def read_all(
         readings, missed = sources.read_files(logs, str(folder), words)
         troubles += missed
         readings = [reading for reading in readings if not reading.rollouts or reading.logged]
-        for part, parts in _by_run(readings).items():
-            name = part or folder.resolve().name
-            runs.append(_run(parts, folder, trainer, wanted, extra, name))
+        found = _by_run(readings)
+        for part, parts in found.items():
+            # What lies beside a file of several runs is of none of them in particular.
+            home = folder if len(found) == 1 or not part else None
+            name = part or next((r.name for r in parts if r.name), folder.resolve().name)
+            runs.append(_run(parts, home, trainer, wanted, extra, name))
     with_metrics = [run for run in runs if run.curves]
     if not runs and troubles:
         raise troubles[0]
@@ -189,6 +207,12 @@ def _groups(place: Path) -> dict[Path, list[Path]]:
             below[:] = []
             continue
         logs = [here / name for name in sorted(names) if _may_be_log(here / name)]
+        whole = sources.folder_format(here)
+        if whole is not None:
+            logs.append(here)
+        for module in {whole, *(sources.claimed_by(log.name) for log in logs)}:
+            inside = getattr(module, "INSIDE", ())
+            below[:] = [name for name in below if name not in inside]
         if logs:
             groups.setdefault(_run_folder(here, place), []).extend(logs)
     for run_folder, found in states.items():
@@ -222,9 +246,11 @@ def _may_be_log(path: Path) -> bool:
 
 
 def _name(place: Path) -> str:
-    if sources.claimed_by(place.name) is not None:
+    stem = re.sub(
+        r"(\.log|\.txt|\.jsonl|\.json|\.csv|\.tsv|\.out|\.ipynb|\.parquet|\.db)+$", "", place.name
+    )
+    if sources.claimed_by(place.name) is not None and stem == place.name:
         return place.resolve().parent.name or place.name
-    stem = re.sub(r"(\.log|\.txt|\.jsonl|\.json|\.csv|\.tsv|\.out|\.ipynb)+$", "", place.name)
     parent = place.resolve().parent.name
     return parent if stem.lower() in PLAIN_NAMES and parent else stem
 

@@ -2,8 +2,9 @@
 
 * TensorBoard: a folder of event files is a run. Folders of event files below it are its tag groups, as are train, eval and
   the like side by side. ``runs/`` beside a trainer's own state holds that run's restarts, else a run per folder.
-* wandb: a folder ``run-DATE-ID`` (``offline-run-DATE-ID``) is a run, its ``files/output.log`` included; of one ID, those are
-  a run and its resumptions. A single run in ``wandb/`` belongs to the logs beside that folder.
+* wandb and SwanLab: a folder ``run-DATE-ID`` (``offline-run-DATE-ID``) is a run, its ``files/output.log`` included; of one ID,
+  those are a run and its resumptions. A single run in ``wandb/`` or ``swanlog/`` belongs to the logs beside that folder.
+* MLflow: a folder with ``meta.yaml`` and ``metrics/`` is a run. A database of MLflow's or Trackio's holds several.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import NamedTuple
 
 TAG_GROUPS = re.compile(r"^(train(ing)?|eval(uation)?|val(id(ation)?)?|test(ing)?)$", re.IGNORECASE)
 RUNS = "runs"  # where torch and transformers put a folder per start
-WANDB = "wandb"
+TRACKED = {"wandb", "swanlog"}  # where they put a folder per run
 WANDB_RUN = re.compile(r"^(offline-)?run-\d{8}_\d{6}-(?P<id>\w+)$")
-# Of wandb's own running, and numbers that are no history.
+# Of wandb's and SwanLab's own running, and numbers that are no history.
 WANDB_OWN = re.compile(
-    r"^(debug(-internal|-cli|-core)?(\.\w+)*\.log|wandb-(summary|metadata|events)\.jsonl?|diff\.patch)$"
+    r"^(debug(-internal|-cli|-core)?(\.\w+)*\.log|wandb-(summary|metadata|events)\.jsonl?|swanlab-metadata\.json|diff\.patch)$"
 )
 STATE = "trainer_state.json"
 
@@ -105,5 +106,5 @@ def _wandb(groups: dict[Path, list[Log]]) -> None:
     for parent in {parent for parent, _ in resumed}:
         runs = [starts[-1] for (above, _), starts in resumed.items() if above == parent]
         beside = groups.get(parent.parent, [])
-        if parent.name == WANDB and len(runs) == 1 and beside:
+        if parent.name in TRACKED and len(runs) == 1 and beside:
             beside.extend(groups.pop(runs[0]))

@@ -6,6 +6,9 @@ A format is a module with ``ORDER`` (lower is asked first), ``sniff(name, head) 
 A binary format has ``sniff_bytes(name, head)`` instead, and ``claims(name)``, which finds its files in a folder. One whose
 run goes on over several files also splits ``read`` in two: ``decode(stream, head, at)`` for each, and
 ``join([(tag group, decoded), ...], reading)``.
+
+A format whose log is a folder (MLflow's, with a file a metric) has ``is_log(folder)``, ``read_folder(folder, reading)`` and
+``INSIDE``: the folders in it that hold nothing else to read.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from klinic.compiled import plugins
-from klinic.errors import UnreadableInput
+from klinic.errors import KlinicError, MissingExtra, UnreadableInput
 from klinic.sources.rows import HEAD_CHARS, Reading, Vocabulary
 
 HEAD_BYTES = 1 << 16
@@ -35,8 +38,6 @@ MAGIC = (
     (b"\x28\xb5\x2f\xfd", "it is zstd-compressed", "unpack it first: zstd -d FILE"),
     (b"BZh", "it is bzip2-compressed", "unpack it first: bunzip2 -k FILE"),
     (b"PK\x03\x04", "it is a zip archive", "unpack it, then name the log inside"),
-    (b"PAR1", "it is a Parquet file", "write the columns to CSV, or name the run's text log"),
-    (b"SQLite format 3", "it is an SQLite database", "export the metrics table as CSV"),
 )
 
 
@@ -60,6 +61,35 @@ def binary_formats() -> tuple[ModuleType, ...]:
     return tuple(module for module in _all_formats() if hasattr(module, "sniff_bytes"))
 
 
+@cache
+def folder_formats() -> tuple[ModuleType, ...]:
+    """Every format whose log is a folder."""
+    return tuple(module for module in _all_formats() if hasattr(module, "is_log"))
+
+
+def folder_format(folder: Path) -> ModuleType | None:
+    """The format of which this folder as a whole is a log, if any."""
+    try:
+        return next((module for module in folder_formats() if module.is_log(folder)), None)
+    except OSError:
+        return None
+
+
+def whole_log(place: Path) -> Path:
+    """The folder that is a log of which ``place`` is only a part; else ``place``."""
+    below = place.resolve()
+    for folder in below.parents:
+        inside = below.relative_to(folder).parts[0]
+        if any(inside in module.INSIDE for module in folder_formats()):
+            try:
+                owners = {folder_format(folder), *(claimed_by(p.name) for p in folder.iterdir())}
+            except OSError:
+                continue
+            if any(inside in getattr(owner, "INSIDE", ()) for owner in owners):
+                return folder
+    return place
+
+
 def claimed_by(name: str) -> ModuleType | None:
     """The binary format whose files are named like this, if any."""
     return next((module for module in binary_formats() if module.claims(name)), None)
@@ -67,13 +97,13 @@ def claimed_by(name: str) -> ModuleType | None:
 
 def read_files(
     files: Iterable[tuple[Path, str]], at: str, vocabulary: Vocabulary | None = None
-) -> tuple[list[Reading], list[UnreadableInput]]:
+) -> tuple[list[Reading], list[KlinicError]]:
     """Read the logs of one run. files: (path, tag group its folder stands for). Returns readings, and what could not be read.
 
     Each file gives a reading; the files of a format that goes on over several give one together, named ``at``.
     """
     readings: list[Reading] = []
-    troubles: list[UnreadableInput] = []
+    troubles: list[KlinicError] = []
     parts: dict[ModuleType, list[tuple[str, Any, str]]] = {}
     for path, group in files:
         module = claimed_by(path.name)
@@ -86,7 +116,7 @@ def read_files(
                 if head:  # a run that is only starting has made its file and written nothing
                     decoded = module.decode(stream, head, str(path))
                     parts.setdefault(module, []).append((group, decoded, str(path)))
-        except UnreadableInput as trouble:
+        except (UnreadableInput, MissingExtra) as trouble:
             troubles.append(trouble)
     for module, found in parts.items():
         reading = Reading(found[0][2] if len(found) == 1 else at, vocabulary)
@@ -96,7 +126,12 @@ def read_files(
 
 
 def read_file(path: Path, vocabulary: Vocabulary | None = None) -> Reading:
-    """Read one log file. Raises UnreadableInput where it is missing, locked, empty or binary."""
+    """Read one log. Raises UnreadableInput where it is missing, locked, empty or binary."""
+    module = folder_format(path) if path.is_dir() else None
+    if module is not None:
+        reading = Reading(str(path), vocabulary)
+        module.read_folder(path, reading)
+        return reading
     with _opened(path) as stream:
         return read_stream(stream, str(path), vocabulary)
 

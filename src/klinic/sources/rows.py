@@ -30,6 +30,7 @@ STEP_KEYS = (
     "rollout/step",
     "train/step",
 )
+ID_CHARS = 8  # of a run's number, where several runs of one file have one name
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
 EVENTS_KEPT = 100  # of each kind: the first say how it began, as many of the last how it ended
 
@@ -73,6 +74,7 @@ class Reading:
 
     def __init__(self, at: str, vocabulary: Vocabulary | None = None) -> None:
         self.at = at
+        self.name = ""  # as the tracker calls the run; "" where the file does not say
         self.vocabulary = vocabulary if vocabulary is not None else Vocabulary()
         self.unknown: Counter[str] = Counter()
         self.columns: dict[str, Column] = {}
@@ -223,3 +225,15 @@ def step_of(values: Mapping[str, Any]) -> int | None:
             ):
                 return int(found)
     return None
+
+
+def told_apart(runs: dict[str, str]) -> dict[str, str]:
+    """Run -> a name that no other has: its own, else with the beginning of its number."""
+    names = Counter(runs.values())
+    short = Counter(run[:ID_CHARS] for run in runs)
+    return {
+        run: name
+        if name and names[name] == 1
+        else f"{name} ({run[:ID_CHARS] if short[run[:ID_CHARS]] == 1 else run})".lstrip()
+        for run, name in runs.items()
+    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from klinic.sources.points import counting_apart, rows
 from klinic.sources.rows import Reading
 from klinic.sources.tensorboard.events import Events
 
@@ -61,23 +62,14 @@ def _add(
     loose: list[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.float64]]],
 ) -> None:
     keys, which, steps, values = _points(parts)
-    going_back = _going_back(len(keys), which, steps)
-    own = np.flatnonzero(going_back > np.median(going_back))
+    own = counting_apart(len(keys), which, steps)
     if len(own) and len(parts) == 1:
         apart = np.isin(which, own)
         for number in own:
             taken = which == number
             loose.append((keys[number], steps[taken], values[taken]))
         which, steps, values = which[~apart], steps[~apart], values[~apart]
-    row: dict[str, float] = {}
-    at = 0
-    for number, step, value in zip(which.tolist(), steps.tolist(), values.tolist(), strict=True):
-        key = keys[number]
-        if step != at or key in row:
-            reading.add(at, row)
-            row, at = {}, step
-        row[key] = value
-    reading.add(at, row)
+    rows(keys, which, steps, values, reading)
 
 
 def _points(parts: list[tuple[str, Events]]) -> Points:
@@ -94,13 +86,3 @@ def _points(parts: list[tuple[str, Events]]) -> Points:
         order = np.argsort(joint[1], kind="stable")
         joint = joint[0][order], joint[1][order], joint[2][order]
     return list(numbers), *joint
-
-
-def _going_back(
-    n_keys: int, which: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """How often each key's step goes back."""
-    order = np.argsort(which, kind="stable")
-    key, step = which[order], steps[order]
-    back = (key[1:] == key[:-1]) & (step[1:] < step[:-1])
-    return np.bincount(key[1:][back], minlength=n_keys)

@@ -13,11 +13,12 @@ from typing import Any, BinaryIO
 import msgspec
 
 from klinic.errors import UnreadableInput
+from klinic.sources.blocks import records
 from klinic.sources.jsonl import loads
 from klinic.sources.rows import flatten
-from klinic.sources.wandb.blocks import FILE_HEADER, records
 from klinic.sources.wire import BYTES, FIXED64, VARINT, fields, signed, text
 
+FILE_HEADER = b":W&B\xe1\xbe\x00"  # ":W&B", u16 0xBEE1, u8 version 0
 HISTORY, OUTPUT, CONFIG, METRIC, OUTPUT_RAW, RUN = 2, 4, 5, 12, 13, 17
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16
 INTEGER, NUMBER = 5, 6  # of a history item, beside its JSON

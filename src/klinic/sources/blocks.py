@@ -1,4 +1,4 @@
-"""The frames of a .wandb file: LevelDB's log format in blocks of 32 KiB, with a header of seven bytes.
+"""The frames of wandb's and SwanLab's files: LevelDB's log format in blocks of 32 KiB, with a header of seven bytes.
 
 A chunk is u32 checksum, u16 length, u8 type and its data; a record is one whole chunk or a first, some middle and a last
 one; fewer than seven bytes left in a block are padding. The checksum is zlib's crc32 over type and data (LevelDB's own is
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 BLOCK = 1 << 15
-FILE_HEADER = b":W&B\xe1\xbe\x00"  # ":W&B", u16 0xBEE1, u8 version 0
+FILE_HEADER = 7  # bytes: four letters, a number of u16, the version
 CHUNK_HEADER = 7
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 TYPE_CRC = {kind: zlib.crc32(bytes([kind])) for kind in (WHOLE, FIRST, MIDDLE, LAST)}
@@ -23,7 +23,7 @@ def records(stream: BinaryIO, head: bytes) -> Iterator[bytes | None]:
 
     ``head``: the first bytes of the file, at least its header. Memory: one block and one record.
     """
-    rest, at = head, len(FILE_HEADER)
+    rest, at = head, FILE_HEADER
     parts: list[bytes] = []
     while True:
         if len(rest) < BLOCK:

@@ -1,0 +1,111 @@
+"""What one .swanlab file says: the scalars that were logged, the run's name and its console.
+
+Frames as wandb's (:mod:`klinic.sources.blocks`). Messages: swanlab/proto of SwanLab 0.10. Record: start 10 {name 4, started
+12}, scalar 13 {key 1, step 2, value 5 {number 1}}, log 16 {line 1}. A number of 0 is not written. The configuration stands
+in files/config.yaml beside. Media (14) is not read.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from klinic.errors import UnreadableInput
+from klinic.sources.blocks import FILE_HEADER, records
+from klinic.sources.swanlab.local import complete
+from klinic.sources.wire import BYTES, FIXED64, VARINT, fields, signed, text
+
+MAGIC = b":SWL\xd6\xe1"  # ":SWL", u16 0xE1D6; then u8 version
+VERSION = 2
+START, SCALAR, LOG = 10, 13, 16
+CONSOLE_LIMIT = 64 << 20  # bytes of the console that are kept; what went wrong stands at its end
+_double = struct.Struct("<d").unpack_from
+
+
+@dataclass(slots=True)
+class History:
+    """scalars: (key, step, value) as logged. started: seconds since 1970, 0 if the file does not say."""
+
+    at: str
+    scalars: list[tuple[str, int, float]] = field(default_factory=list)
+    console: bytearray = field(default_factory=bytearray)
+    name: str = ""
+    started: float = 0.0
+    broken: int = 0
+
+
+def history(stream: BinaryIO, head: bytes, at: str) -> History:
+    """Read one file, and what mode="local" wrote beside it. Raises UnreadableInput where it is none or holds no record."""
+    if head[: len(MAGIC)] != MAGIC or len(head) < FILE_HEADER:
+        raise UnreadableInput(
+            "it is named like a SwanLab file, and does not begin like one",
+            at,
+            "copy the file again, or name the run's text log",
+        )
+    if head[6] != VERSION:
+        raise UnreadableInput(
+            f"a SwanLab file of version {head[6]}; klinic reads version {VERSION}",
+            at,
+            "export the run as CSV from SwanLab's page, or name the run's text log",
+        )
+    found, count, keys = History(at), 0, dict[bytes, str]()
+    for record in records(stream, head):
+        if record is None:
+            found.broken += 1
+            continue
+        count += 1
+        try:
+            _record(record, found, keys)
+        except (ValueError, struct.error):
+            found.broken += 1
+    complete(found, Path(at).parent)
+    if not count and not found.scalars:
+        raise UnreadableInput(
+            "a SwanLab file with no whole record: what a killed run had not yet written is lost",
+            at,
+            "name the run's text log",
+        )
+    return found
+
+
+def _record(data: bytes, found: History, keys: dict[bytes, str]) -> None:
+    for number, kind, a, b in fields(data, 0, len(data)):
+        if kind != BYTES or number < START:
+            continue
+        if number == SCALAR:
+            _scalar(data, a, b, found, keys)
+        elif number == LOG:
+            for inner, how, c, d in fields(data, a, b):
+                if inner == 1 and how == BYTES:
+                    found.console += data[c:d] + b"\n"
+            if len(found.console) > 2 * CONSOLE_LIMIT:
+                del found.console[:-CONSOLE_LIMIT]
+        elif number == START:
+            for inner, how, c, d in fields(data, a, b):
+                if inner == 4 and how == BYTES:
+                    found.name = text(data, c, d)
+                elif inner == 12 and how == BYTES:
+                    found.started = float(
+                        next((e for part, _, e, _ in fields(data, c, d) if part == 1), 0)
+                    )
+
+
+def _scalar(data: bytes, begin: int, end: int, found: History, keys: dict[bytes, str]) -> None:
+    key, step, value = b"", 0, None
+    for number, kind, a, b in fields(data, begin, end):
+        if number == 1 and kind == BYTES:
+            key = data[a:b]
+        elif number == 2 and kind == VARINT:
+            step = signed(a)
+        elif number == 5 and kind == BYTES:
+            value = 0.0
+            for inner, how, c, _ in fields(data, a, b):
+                if inner == 1 and how == FIXED64:
+                    value = _double(data, c)[0]
+    if key and value is not None:
+        name = keys.get(key)
+        if name is None:
+            name = keys[key] = key.decode("utf-8", "replace")
+        found.scalars.append((name, step, value))
