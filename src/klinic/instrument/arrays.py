@@ -35,6 +35,11 @@ def _numbers(values: Array) -> Array:
     return values.astype(np.float32 if values.dtype.itemsize < 4 else np.float64)
 
 
+def plain(values: Array | None) -> Array | None:
+    """The values without their history: a metric needs no gradient."""
+    return values if values is None or library(values) is np else values.detach()
+
+
 def kept(mask: Array, values: Array, where: str) -> Array:
     """The mask as booleans on the side of ``values``. Raises BadUsage where the shapes differ: nothing is broadcast.
 

@@ -134,7 +134,7 @@ class _LogprobsAndEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, ids: Tensor, mask: Tensor | None, temperature: float, rows: int
     ) -> tuple[Tensor, Tensor]:
-        flat_ids = ids.reshape(-1)
+        flat_ids = ids.reshape(-1).long()
         flat_mask = None if mask is None else mask.reshape(-1) != 0
         logp = torch.zeros(flat_ids.shape, dtype=_kind(logits), device=logits.device)
         entropy, log_sum = torch.zeros_like(logp), torch.zeros_like(logp)

@@ -43,12 +43,18 @@ def at_cap(mask_BL: Array, cap: int) -> Array:
 
 
 def unique_share(ids_BL: Array, mask_BL: Array, groups: int | Array) -> float:
-    """Different responses over responses, mean over the groups; 1/G when all are the same. NaN without groups.
+    """Mean over the groups of ``unique_shares``; NaN without groups. (samples/unique_frac)"""
+    shares = unique_shares(ids_BL, mask_BL, groups)
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def unique_shares(ids_BL: Array, mask_BL: Array, groups: int | Array) -> list[float]:
+    """Different responses over responses in each group; 1/G when all are the same.
 
     ids_BL, mask_BL: (B, L); responses are equal when their tokens inside the mask are, wherever the padding is. groups: see
-    groups.py. One discriminator between a collapsed policy and questions that are too easy (seed 003). (samples/unique_frac)
+    groups.py. One discriminator between a collapsed policy and questions that are too easy (seed 003).
     """
-    alike(ids_BL, mask_BL, "unique_share")
+    alike(ids_BL, mask_BL, "unique_shares")
     ids, keep = _local(ids_BL), _local(mask_BL) != 0
     number: dict[bytes, int] = {}
     same = [
@@ -56,11 +62,10 @@ def unique_share(ids_BL: Array, mask_BL: Array, groups: int | Array) -> float:
     ]
     own = groups if isinstance(groups, int) else _local(groups)
     found = grouped(np.array(same, float), own)
-    shares = [
-        len(set(row[there].tolist())) / there.sum()
+    return [
+        len(set(row[there].tolist())) / float(there.sum())
         for row, there in zip(found.values_NG, found.member_NG, strict=True)
     ]
-    return float(np.mean(shares)) if shares else float("nan")
 
 
 def _local(values: Array) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from klinic.instrument import groups as by_group
 from klinic.instrument import kl, ratios, responses
-from klinic.instrument.arrays import Array, library, wide
+from klinic.instrument.arrays import Array, library, plain, wide
 from klinic.instrument.entropy import PARTS, relative_parts
 from klinic.instrument.masked import masked_sum
 from klinic.instrument.readings import readings
@@ -63,6 +63,9 @@ class Step:
         tokens were drawn from, as verl, tinker and prime-rl have them. Clipping is that of the loss: with ``old``, or with the sampler where
         there is no old. What is not given is not logged.
         """
+        logp_BL, old, reference, sampler, advantages = map(
+            plain, (logp_BL, old, reference, sampler, advantages)
+        )
         for name, p, q in (
             ("kl_ref", logp_BL, reference),
             ("kl_old", old, logp_BL),
@@ -177,9 +180,7 @@ class Step:
             self.add("groups/all_right_frac", share == 1, some)
             self.add("groups/all_wrong_frac", share == 0, some)
         if ids is not None:
-            unique = responses.unique_share(ids, mask, groups)
-            count = float(some.sum())
-            self.add("samples/unique_frac", np.full(int(count), unique))
+            self.add("samples/unique_frac", np.array(responses.unique_shares(ids, mask, groups)))
 
     def critic(self, values_BL: Array, returns_BL: Array, mask_BL: Array) -> None:
         """The critic's values and the returns (score), both (B, L)."""
