@@ -12,23 +12,30 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
 
     For a VARINT ``begin`` is the value itself. Raises ValueError where the bytes are no message.
     """
-    while at < end:
-        key, at = varint(data, at)
-        kind = key & 7
-        if kind == BYTES:
-            length, begin = varint(data, at)
-            at = begin + length
-        elif kind == VARINT:
-            begin, at = varint(data, at)
-        elif kind == FIXED64:
-            begin, at = at, at + 8
-        elif kind == FIXED32:
-            begin, at = at, at + 4
-        else:
-            raise ValueError("a wire type that is no longer in use")
-        if at > end:
-            raise ValueError("a field reaches beyond its message")
-        yield key >> 3, kind, begin, at
+    try:
+        while at < end:
+            # Most numbers are one byte, and a call of varint for each would take half of the time.
+            key = data[at]
+            key, at = (key, at + 1) if key < 128 else varint(data, at)
+            kind = key & 7
+            if kind == BYTES:
+                length = data[at]
+                length, begin = (length, at + 1) if length < 128 else varint(data, at)
+                at = begin + length
+            elif kind == VARINT:
+                begin = data[at]
+                begin, at = (begin, at + 1) if begin < 128 else varint(data, at)
+            elif kind == FIXED64:
+                begin, at = at, at + 8
+            elif kind == FIXED32:
+                begin, at = at, at + 4
+            else:
+                raise ValueError("a wire type that is no longer in use")
+            if at > end:
+                raise ValueError("a field reaches beyond its message")
+            yield key >> 3, kind, begin, at
+    except IndexError:
+        raise ValueError("the bytes end within a number") from None
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
