@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,12 @@ class Points:
         self.values.frombytes(values[inside].astype(np.float64).tobytes())
         self.times.frombytes(times[inside].astype(np.int64).tobytes())
 
+    def logged(self) -> Iterator[tuple[str, int, float]]:
+        """Every point: (key, step, value)."""
+        keys = list(self.keys)
+        for number, step, value in zip(self.which, self.steps, self.values, strict=True):
+            yield keys[number], step, value
+
     def take(self, other: Points, known: bool) -> None:
         """Add another's points; known: those of keys that are here already, too."""
         for key, number in other.keys.items():
@@ -87,6 +94,9 @@ class Points:
             order = np.sort(order[later])
         which, steps, values = which[order], steps[order], values[order]
         keys = list(self.keys)
+        if not reading.columns and not _back(which, steps)[1].any():
+            reading.add_columns(_columns(keys, which, steps, values))
+            return
         apart = counting_apart(len(keys), which, steps)
         turning = ~np.isin(which, apart)
         rows(keys, which[turning], steps[turning], values[turning], reading)
@@ -112,6 +122,22 @@ def _in_turn(
     return np.lexsort((steps, restarts, times))
 
 
+def _columns(
+    keys: list[str],
+    which: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int64],
+    values: npt.NDArray[np.float64],
+) -> dict[str, tuple[array[int], array[float]]]:
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which, minlength=len(keys)))[:-1]
+    return {
+        key: (array("q", at.tobytes()), array("d", found.tobytes()))
+        for key, at, found in zip(
+            keys, np.split(steps[order], ends), np.split(values[order], ends), strict=True
+        )
+    }
+
+
 def rows(
     keys: list[str],
     which: npt.NDArray[np.int64],
@@ -135,9 +161,18 @@ def counting_apart(
     n_keys: int, which: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.intp]:
     """Numbers of the keys that go back more often than most: theirs is no step of the trainer."""
+    key, back = _back(which, steps)
+    going_back = np.bincount(key[back], minlength=n_keys)
+    curves = np.bincount(which, minlength=n_keys) > 2  # a run's last words are logged once
+    if not curves.any():
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(going_back > np.median(going_back[curves]))
+
+
+def _back(
+    which: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """(key, whether its step goes back) of every point but the first, each key's points together."""
     order = np.argsort(which, kind="stable")
     key, step = which[order], steps[order]
-    back = (key[1:] == key[:-1]) & (step[1:] < step[:-1])
-    going_back = np.bincount(key[1:][back], minlength=n_keys)
-    curves = np.bincount(which, minlength=n_keys) > 2  # a run's last words are logged once
-    return np.flatnonzero(going_back > np.median(going_back[curves])) if curves.any() else order[:0]
+    return key[1:], (key[1:] == key[:-1]) & (step[1:] < step[:-1])

@@ -114,6 +114,15 @@ class Reading:
             self._first = step
         self.last_step = step if self.last_step is None else max(step, self.last_step)
 
+    def add_columns(self, columns: Mapping[str, tuple[array[int], array[float]]]) -> None:
+        """Add whole columns to a reading that is still empty; none of their steps goes back."""
+        for key, (steps, values) in columns.items():
+            column = self.columns[key] = Column()
+            column.steps, column.values = steps, values
+        seen: set[int] = set().union(*(steps for steps, _ in columns.values()))
+        if seen:
+            self._first, self.last_step, self.logged = min(seen), max(seen), len(seen)
+
     def part(self, run: str) -> Reading:
         """The reading of one of several runs that this file holds."""
         if run not in self.parts:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from klinic.errors import UnreadableInput
 from klinic.sources.blocks import FILE_HEADER, records
+from klinic.sources.points import Points
 from klinic.sources.swanlab.local import complete
 from klinic.sources.wire import BYTES, FIXED64, VARINT, fields, signed, text
 
@@ -27,10 +28,10 @@ _double = struct.Struct("<d").unpack_from
 
 @dataclass(slots=True)
 class History:
-    """scalars: (key, step, value) as logged. started: seconds since 1970, 0 if the file does not say."""
+    """scalars: as logged. started: seconds since 1970, 0 if the file does not say."""
 
     at: str
-    scalars: list[tuple[str, int, float]] = field(default_factory=list)
+    scalars: Points = field(default_factory=Points)
     console: bytearray = field(default_factory=bytearray)
     name: str = ""
     started: float = 0.0
@@ -62,7 +63,7 @@ def history(stream: BinaryIO, head: bytes, at: str) -> History:
         except (ValueError, struct.error):
             found.broken += 1
     complete(found, Path(at).parent)
-    if not count and not found.scalars:
+    if not count and not found.scalars.keys:
         raise UnreadableInput(
             "a SwanLab file with no whole record: what a killed run had not yet written is lost",
             at,
@@ -110,4 +111,4 @@ def _scalar(data: bytes, begin: int, end: int, found: History, keys: dict[bytes,
         name = keys.get(key)
         if name is None:
             name = keys[key] = key.decode("utf-8", "replace")
-        found.scalars.append((name, step, value))
+        found.scalars.add(name, step, value)

@@ -31,7 +31,8 @@ def history(folder: Path) -> History:
     for column in _columns(folder):
         name = names.get(column.name, "" if column.name.isdecimal() else unquote(column.name))
         if name:
-            found.scalars += ((name, step, value) for step, value in _points(column, found))
+            for step, value in _points(column, found):
+                found.scalars.add(name, step, value)
         elif any(_points(column, found)):
             raise UnreadableInput(
                 "columns of numbers without a name: runs.swanlab, which names them, does not lie beside the run's folder",
@@ -50,14 +51,14 @@ def complete(found: History, folder: Path) -> None:
     except UnreadableInput:  # the file itself has all that was written
         return
     known: dict[str, set[int]] = {}
-    for key, step, _ in found.scalars:
+    for key, step, _ in found.scalars.logged():
         known.setdefault(key, set()).add(step)
     for column in _columns(folder):
         if (name := names.get(column.name)) is not None:
             had = known.get(name, set())
-            found.scalars += (
-                (name, step, value) for step, value in _points(column, found) if step not in had
-            )
+            for step, value in _points(column, found):
+                if step not in had:
+                    found.scalars.add(name, step, value)
 
 
 def _names(folder: Path, found: History) -> dict[str, str]:
