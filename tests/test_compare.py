@@ -144,7 +144,7 @@ def test_bad_input_is_one_line_and_exit_code_two(lab, tmp_path):
     assert done.returncode == 2 and "did you mean json?" in done.stderr
 
 
-@pytest.mark.parametrize("package", ["compare", "rescue"])
+@pytest.mark.parametrize("package", ["advise", "compare", "rescue"])
 def test_both_languages_have_the_same_sentences(package):
     en, zh = (sentences(package, lang) for lang in LANGUAGES)
     assert en.keys() == zh.keys()

@@ -12,11 +12,9 @@ from runs.make_trainer_logs import STEPS, numbers
 
 from klinic.errors import UnreadableInput
 from klinic.read import read
-from klinic.run import Setting
 from klinic.sources.console.reader import Console
-from klinic.sources.rows import Column, Reading
+from klinic.sources.rows import Reading
 from klinic.trainers import GENERIC, tables
-from klinic.trainers.convert import convert
 
 RUNS = Path(__file__).parent / "runs"
 TOKEN, SEQ = "token_mean/response_only", "seq_mean_token_mean/response_only"
@@ -184,7 +182,7 @@ LOGS = [
         "torchtune",
         "torchtune",
         1,
-        {"reward/seq_mean/raw": "reward", "acc/seq_mean": "acc", f"kl_ref/k3/{TOKEN}": "kl"},
+        {"reward/seq_mean/raw": "reward", "acc/seq_mean": "acc", f"kl_ref/k3/{SEQ}": "kl"},
     ),
     (
         "deepspeed_chat",
@@ -192,7 +190,12 @@ LOGS = [
         0,
         {"reward/seq_mean/raw": "reward", "value_loss/half_mse_clipped": 0.05},
     ),
-    ("trlx", "trlx", 1, {"reward/seq_mean/raw": "reward", f"kl_ref/k3/{TOKEN}": "kl"}),
+    (
+        "trlx",
+        "trlx",
+        1,
+        {"reward/seq_mean/raw": "reward", "kl_ref/k3/token_mean/all_positions": "kl"},
+    ),
     ("trl_ppo", "trl_ppo", 1, {"reward/seq_mean/raw": "reward", "entropy/unknown": "entropy"}),
     ("minimind", GENERIC, 1, {"len/unknown": "len", "policy_loss/unknown": -0.0001}),
 ]
@@ -217,91 +220,6 @@ def test_a_log_is_recognised_and_read_right(
 def test_evaluations_stand_at_their_step() -> None:
     assert read(RUNS / "openrlhf").curves["eval/gsm8k/acc"].steps.tolist() == [4, 8, 12]
     assert read(RUNS / "nemo_rl").curves["eval/main/acc"].steps.tolist() == [4, 8, 12]
-
-
-# trainer, key, value, other keys of the row, what the configuration states, canonical name, value; None: not comparable
-NOT_WHAT_THEY_ARE_CALLED = [
-    ("slime", "train/entropy_loss", 1.5, {}, {}, f"entropy/{SEQ}", 1.5),
-    ("slime", "rollout/rewards", 1e-8, {}, {}, "reward_normalised/seq_mean", None),
-    ("slime", "train/critic-value_loss", 0.4, {}, {}, "value_loss/seq_mean_token_mean/mse_clipped", 0.2),
-    ("slime", "train/kl_loss", -0.1, {}, {}, f"kl_ref/k1/{SEQ}", -0.1),
-    ("slime", "train/kl_loss", 0.1, {}, {"kl_estimator": "low_var_kl"}, f"kl_ref/k3/{SEQ}", 0.1),
-    ("slime", "rollout/log_probs", -0.2, {"rollout/ref_log_probs": -0.3}, {}, f"kl_ref/k1/{SEQ}", 0.1),
-    ("slime", "rollout/zero_std/count_0.0", 4, {"rollout/zero_std/count_1.0": 4}, {"prompts_per_step": 32}, "groups/zero_std_frac", 0.25),
-    ("slime", "rollout/dynamic_filter/drop_zero_std", 3, {}, {}, "groups/filtered_count/zero_std", None),
-    ("miles", "rollout/weight_version/mean", 12, {}, {}, "staleness/oldest_version_mean", None),
-    ("miles", "train/train_rollout_kl", 0.1, {}, {}, "kl_rollout/unstated/seq_mean_token_mean", None),
-    ("openrlhf", "entropy_loss", 1.5, {}, {}, f"entropy/{TOKEN}", 1.5),
-    ("openrlhf", "return", 1e-8, {}, {}, "reward/seq_sum/shaped", None),
-    ("openrlhf", "kl", 0.2, {}, {"kl_estimator": "k3"}, f"kl_ref/k3/{SEQ}", 0.2),
-    ("prime_rl", "is_masked/mean", 0.02, {}, {}, "clip_frac/seq_mean_token_mean/masked_by_probability", None),
-    ("prime_rl", "loss/mean", 0.02, {}, {}, "loss/total", None),
-    ("prime_rl", "Trainable", 0.9, {}, {}, "groups/zero_std_frac", 0.1),
-    ("prime_rl", "off_policy/dropped", 3, {}, {}, "staleness/dropped_count", None),
-    ("areal", "ppo_actor/update/approx_kl/avg", -0.1, {}, {}, f"kl_old/k1/{TOKEN}", 0.1),
-    ("areal", "ppo_actor/update/behave_approx_kl/avg", -0.1, {}, {}, f"kl_rollout/k1/{TOKEN}", 0.1),
-    ("areal", "ppo_actor/kl_rewards/avg", -0.02, {}, {"kl_coef": 0.1}, f"kl_ref/k1/{TOKEN}", 0.2),
-    ("areal", "ppo_actor/kl_rewards/avg", -0.02, {}, {}, f"kl_ref/k1/{TOKEN}", None),
-    ("areal", "ppo_actor/correct_n_seqs", 128, {"ppo_actor/n_seqs": 512}, {}, "acc/seq_mean", 0.25),
-    ("areal", "ppo_actor/seq_len/avg", 300, {"ppo_actor/prompt_len/avg": 100}, {}, "len/response_mean", 200),
-    ("areal", "ppo_actor/no_eos_ratios/avg", 0.1, {}, {}, "trunc_longest/frac_in_batch", None),
-    ("areal", "ppo_actor/final_reward/avg", 0.1, {}, {}, "reward_per_token/shaped", None),
-    ("skyrl", "policy/response_length", 1024, {}, {}, "len_padded/batch", None),
-    ("skyrl", "policy/policy_loss", 0.1, {}, {}, "policy_loss/reduced", None),
-    ("skyrl", "loss/avg_raw_advantages_abs", 0.8, {}, {}, "adv_abs_mean/token_mean", None),
-    ("skyrl", "reward/num_zero_variance_filtered", 3, {}, {}, "groups/filtered_count", None),
-    ("nemo_rl", "train/loss", 0.1, {}, {}, "loss/total", None),
-    ("nemo_rl", "train/baseline_reward/pct_0", 25.0, {}, {}, "groups/all_wrong_frac", 0.25),
-    ("nemo_rl", "train/baseline_reward/pct_mixed", 0.5, {}, {}, "groups/mixed_frac", 0.005),
-    ("nemo_rl", "train/token_mult_prob_error", 1.02, {}, {}, "mismatch/abs_logp_diff/from_exp", 0.02),
-    ("nemo_rl", "train/probs_ratio_max", 3.0, {}, {}, "ratio_quantile/max", None),
-    ("roll", "critic/rewards/mean", 1e-8, {}, {}, "reward_normalised/seq_sum", None),
-    ("roll", "actor/policykl", -0.1, {}, {}, f"kl_old/k1/{TOKEN}", 0.1),
-    ("roll", "token/total_response_length/clip", 8, {"system/batch_size": 512}, {}, "trunc/frac_at_max_len", 8 / 512),
-    ("roll", "actor/max_len_mask_ratio", 0.9, {}, {}, "trunc/frac_masked", 0.1),
-    ("roll", "critic/right_response/advantages/std", 0.4, {}, {}, "adv_std_of/right", None),
-    ("rllm", "batch/solve_all", 3, {}, {}, "groups/all_right_count", None),
-    ("trl_ppo", "objective/kl", 2.0, {}, {}, "kl_ref/k1/seq_sum/response_only", 2.0),
-    ("trl_ppo", "objective/entropy", 60.0, {}, {}, "entropy_seq/sum", None),
-    ("trl_ppo", "policy/entropy_avg", 1.5, {}, {}, "entropy/unknown", None),
-    ("torchtune", "num_stop_tokens", 20, {}, {}, "eos/count", None),
-    ("torchtune", "kl", 2.0, {}, {}, "kl_ref/k1/seq_sum/response_only", 2.0),
-    ("trlx", "policy/sqrt_kl", 3.0, {}, {}, "kl_ref/k3/seq_sum/response_only", 9.0),
-    ("trlx", "policy/kl_per_token", 0.3, {}, {}, f"kl_ref/k3/{TOKEN}", 0.09),
-    ("open_instruct", "val/stop_rate", 0.9, {}, {}, "trunc/frac_finish_length", 0.1),
-    ("open_instruct", "unsolved_batch_size_ratio", 0.7, {}, {}, "acc/seq_mean", 0.3),
-    ("open_instruct", "loss/kl_avg", 0.1, {}, {}, "loss_kl/times_beta", None),
-    ("llamafactory", "accuracy", 0.7, {}, {}, "dpo/implicit_acc", None),
-    ("deepspeed_chat", "actor_loss_sum", 7.0, {}, {}, "policy_loss_sum", None),
-    ("ms_swift", "reward_std", 0.4, {}, {}, "reward_std/group", 0.4),
-    ("unsloth", "kl", 0.4, {}, {}, f"kl_ref/k3/{SEQ}", 0.4),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("trainer", "key", "value", "others", "config", "name", "wanted"), NOT_WHAT_THEY_ARE_CALLED
-)
-def test_a_number_that_is_not_what_it_is_called_is_converted_or_marked(
-    trainer: str,
-    key: str,
-    value: float,
-    others: dict[str, float],
-    config: dict[str, str | float],
-    name: str,
-    wanted: float | None,
-) -> None:
-    columns = {}
-    for log_key, number in {key: value, **others}.items():
-        columns[log_key] = Column()
-        columns[log_key].steps.append(1)
-        columns[log_key].values.append(number)
-    table = tables()[trainer]
-    stated = {knob: Setting(knob, table.knob[knob].flag, v, "test") for knob, v in config.items()}
-    curve = convert(columns, table, stated, {}).curves[name]
-    if wanted is None:
-        assert curve.metric.conversion == "not comparable"
-    else:
-        assert math.isclose(curve.values[0], wanted, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", sorted(set(tables()) - {GENERIC}))

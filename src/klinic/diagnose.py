@@ -14,6 +14,7 @@ from klinic.facts import FEW, SOME, Facts, NotLogged
 from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
 from klinic.read import read_all
 from klinic.run import Run
+from klinic.text import LANGUAGES, say_in
 from klinic.thresholds import Chosen, chosen_cards
 from klinic.vitals import VITALS, role_of
 
@@ -73,7 +74,7 @@ def judge(
     thresholds: Chosen | None = None,
 ) -> Diagnosis:
     """The diagnosis of a run that was read."""
-    from klinic.advise import advise, how_to_log
+    from klinic.advise import advise
 
     chosen = _chosen(only, skip, thresholds)
     facts = Facts(run)
@@ -81,7 +82,7 @@ def judge(
     findings = _causes_first(findings, run)
     status = _status(findings, facts)
     findings = [
-        replace(f, missing=tuple(how_to_log(run, m.metric) for m in f.missing)) if f.missing else f
+        replace(f, missing=tuple(_lacking(facts, m.metric) for m in f.missing)) if f.missing else f
         for f in findings
     ]
     answer = Diagnosis(run, status, tuple(findings), notes=_notes(facts, findings))
@@ -238,6 +239,21 @@ def _status(findings: list[Finding], facts: Facts) -> str:
     return "healthy"
 
 
+def _lacking(facts: Facts, role: str) -> Missing:
+    """Why a role could not be used: how to log it, or why its level says nothing where it is logged."""
+    from klinic.advise import how_to_log
+
+    metric = facts.metric(role)
+    if metric is None or metric.comparable:
+        return how_to_log(facts.run, role)
+    return Missing(
+        role,
+        clause={
+            lang: say_in("advise", "no-level", lang, logged=metric.source_key) for lang in LANGUAGES
+        },
+    )
+
+
 def _first_mover(main: Finding) -> str | None:
     moved = [e for e in main.evidence if e.says == "for" and e.onset is not None]
     if not moved:
@@ -275,7 +291,7 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
                 {"zero": zero.after, "before": zero.before},
             )
         )
-    kl, gain = facts.shape("kl"), facts.shape("acc")
+    kl, gain = facts.level("kl"), facts.level("acc")
     spent = overspent(kl, gain) if kl is not None and gain is not None else None
     if spent is not None and "nan" not in present:
         notes.append(Note("kl", "note.plane", asdict(spent)))

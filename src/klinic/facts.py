@@ -56,6 +56,23 @@ class Facts:
             raise NotLogged(*missing)
         return [shape for shape in found if shape is not None]
 
+    def level(self, role: str) -> Shape | None:
+        """The curve of a role where an absolute threshold may judge it; None where its level depends on what is unknown.
+
+        A sum of unknown length, a mean over padding: what such a curve does over time is still read from ``shape``.
+        """
+        shape, metric = self.shape(role), self._metrics.get(role)
+        return shape if metric is not None and metric.comparable else None
+
+    def need_level(self, *roles: str) -> list[Shape]:
+        """As ``need``, of curves whose level is comparable. Raises NotLogged naming the others."""
+        self.need(*roles)
+        found = [self.level(role) for role in roles]
+        unsure = [role for role, shape in zip(roles, found, strict=True) if shape is None]
+        if unsure:
+            raise NotLogged(*unsure)
+        return [shape for shape in found if shape is not None]
+
     def metric(self, role: str) -> Metric | None:
         """How the curve of a role was measured."""
         self.shape(role)
@@ -98,6 +115,11 @@ class Facts:
         ):
             return Shape(ROLES["acc"], reward.steps, reward.values)
         return None
+
+    @property
+    def success_level(self) -> Shape | None:
+        """``success`` where an absolute threshold may judge it."""
+        return self.success if self.success_role == "reward" else self.level("acc")
 
     @cached_property
     def success_role(self) -> str:

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     Values = npt.NDArray[np.float64]
 
 
+NOT_COMPARABLE = "not comparable"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One measured quantity together with how it was measured; the definition travels with the number.
 
     name: canonical, e.g. ``kl_ref/k3/token_mean/response_only``. source_key: the log's own key.
-    conversion: what was done to the logged numbers ("percent to share"), None if nothing.
+    conversion: what was done to the logged numbers ("percent to share"), None if nothing; "not comparable" (alone or
+    last) where the level depends on something unknown, so that only the curve's shape says anything.
     derived_from: the canonical names it was computed from, None if it was logged.
     """
 
@@ -29,6 +33,11 @@ class Metric:
     source_key: str
     conversion: str | None = None
     derived_from: tuple[str, ...] | None = None
+
+    @property
+    def comparable(self) -> bool:
+        """Whether an absolute threshold may judge the level."""
+        return self.conversion is None or not self.conversion.endswith(NOT_COMPARABLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def _collapse_first(answer: Diagnosis, facts: Facts) -> Said:
     first = answer.first_action
     if first is None or first.failure != "entropy-collapse" or first.knob == "temperature":
         return None
-    clip = facts.shape("clip_frac")
+    clip = facts.level("clip_frac")
     if first.knob == "clip_high" and clip is not None:
         return "collapse-clips", {"clip": clip.highest}
     if first.knob == "updates_per_batch":
@@ -98,7 +98,7 @@ def _entropy_level(answer: Diagnosis, facts: Facts) -> Said:
 
 def _truncation_level(answer: Diagnosis, facts: Facts) -> Said:
     """D8: 0.15 (seed 000), 0.10 (verl): the rise over the run's own start counts."""
-    trunc = facts.shape("trunc")
+    trunc = facts.level("trunc")
     if trunc is None or not DOCS_TRUNC <= trunc.after < GUIDE_TRUNC:
         return None
     return "trunc-level", {"before": trunc.before, "after": trunc.after}
@@ -106,7 +106,7 @@ def _truncation_level(answer: Diagnosis, facts: Facts) -> Said:
 
 def _clip_level(answer: Diagnosis, facts: Facts) -> Said:
     """D9: 0.2 holds for ratios of single tokens; a ratio of sequences has no such limit."""
-    clip = facts.shape("clip_frac")
+    clip = facts.level("clip_frac")
     whole = str(facts.setting("importance_level") or "token").startswith("sequence")
     return (
         ("clip-level", {"after": clip.after})
@@ -124,7 +124,7 @@ def _kl_no_cure(answer: Diagnosis, facts: Facts) -> Said:
 
 def _mask_truncated(answer: Diagnosis, facts: Facts) -> Said:
     """D11: mask cut responses (DAPO), or not (Skywork)."""
-    trunc = facts.shape("trunc")
+    trunc = facts.level("trunc")
     if trunc is None or trunc.after < GUIDE_TRUNC:
         return None
     return ("mask-truncated", {}) if _named(answer, "truncation-rise") else None

@@ -82,7 +82,7 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
     if not need:
         return True
     if need == "clips":
-        clip = facts.shape("clip_frac")
+        clip = facts.level("clip_frac")
         return clip is not None and clip.highest > CLIPS
     if need == "several-updates":
         return (facts.number("updates_per_batch") or 1) > 1
@@ -98,7 +98,7 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
         gradient = facts.shape("grad_norm")
         return (gradient is not None and gradient.after > 0) == (need == "gradient-arrives")
     if need == "truncates":
-        trunc = facts.shape("trunc")
+        trunc = facts.level("trunc")
         return trunc is not None and trunc.after > 0.1
     # What the evidence says decides the rest: the treatment names the sentence that calls for it.
     said = finding.evidence[0].values if finding.evidence else {}

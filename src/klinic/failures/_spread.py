@@ -39,7 +39,7 @@ def spread_of(facts: Facts) -> list[Evidence]:
         found.append(seen(facts, "reward_std", "for", "spread-up"))
     if middle is not None and not middle.rose:
         found.append(seen(facts, "reward_median", "for", "few-high"))
-    cut, trunc = facts.shape("reward_truncated"), facts.shape("trunc")
+    cut, trunc = facts.shape("reward_truncated"), facts.level("trunc")
     if cut is not None and trunc is not None and trunc.after >= CUT_SHARE:
         late = float(median(mean.since(float(cut.steps[-cut.window]))))
         if cut.after >= CUT_PAID * late > 0:

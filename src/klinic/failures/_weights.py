@@ -11,6 +11,6 @@ def at_rest(facts: Facts) -> bool:
     """Whether nothing is learnt: a learning rate of 0 that is more than a number printed with too few digits."""
     if facts.number("lr") == 0:
         return True
-    lr, kl = facts.shape("lr"), facts.shape("kl")
+    lr, kl = facts.shape("lr"), facts.level("kl")
     zero = lr is not None and not lr.values.any()
     return zero and kl is not None and kl.highest < STILL

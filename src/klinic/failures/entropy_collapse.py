@@ -42,14 +42,17 @@ def entropy_collapse(facts: Facts) -> Verdict:
     """Need: entropy at or below 0.2 of its early level. Veto: the task is solved. Support: groups stop differing."""
     (entropy,) = facts.need("entropy")
     share = entropy.after / max(entropy.before, 1e-9)
-    if facts.few or not entropy.fell or (entropy.before < NATS_LOW_START and share > GONE / 2):
+    nats = facts.level("entropy") is not None
+    low = nats and entropy.before < NATS_LOW_START
+    if facts.few or not entropy.fell or (low and share > GONE / 2):
         return ruled_out(seen(facts, "entropy", "against", "entropy-lives", share=share))
     success, zero = facts.success, facts.shape("zero_std")
-    if success is not None and success.after >= SOLVED:
+    right = facts.success_level
+    if right is not None and right.after >= SOLVED:
         return ruled_out(seen(facts, facts.success_role, "against", "solved", success))
     gained = success is not None and success.rose
     confirmed = zero is not None and zero.after - zero.before >= GROUPS_GONE
-    seed_rule = entropy.before >= NATS_STARTED and entropy.after < NATS_SEED
+    seed_rule = nats and entropy.before >= NATS_STARTED and entropy.after < NATS_SEED
     if share <= GONE and (confirmed or not gained or share <= GONE / 2):
         severity = "stop"
     elif (share <= FADING and not gained) or (seed_rule and (confirmed or not gained)):

@@ -37,12 +37,13 @@ def entropy_explosion(facts: Facts) -> Verdict:
     lost = any(shape is not None and shape.fell for shape in kept)
     if gained and not lost:
         return ruled_out(seen(facts, "reward", "against", "reward-rises", share=share))
-    small = entropy.after - entropy.before < CAUTION_RISE
+    nats = facts.level("entropy") is not None
+    small = nats and entropy.after - entropy.before < CAUTION_RISE
     severity = (
         "stop"
         if lost and share >= FAR
         else "act"
-        if (lost or bonus > 0 or (share >= FAR and entropy.after >= HOT)) and not small
+        if (lost or bonus > 0 or (share >= FAR and nats and entropy.after >= HOT)) and not small
         else "caution"
     )
     return present(

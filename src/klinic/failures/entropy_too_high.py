@@ -37,10 +37,7 @@ GROUPS = 0.5  # zero-variance share from which most questions teach nothing
 )
 def entropy_too_high(facts: Facts) -> Verdict:
     """Need: entropy above 2 nats from start to end, neither reward nor acc rising. Veto: it rose there, or it pays."""
-    (entropy,) = facts.need("entropy")
-    metric = facts.metric("entropy")
-    if metric is None or metric.conversion == "not comparable":
-        return ruled_out(seen(facts, "entropy", "against", "not-per-token"))
+    (entropy,) = facts.need_level("entropy")
     if facts.n < SOME or entropy.lowest < HOT:
         return ruled_out(seen(facts, "entropy", "against", "not-hot"))
     if entropy.rose and entropy.after >= EXPLOSION * entropy.before:
@@ -50,7 +47,7 @@ def entropy_too_high(facts: Facts) -> Verdict:
         facts.need("reward")
     if (reward is not None and reward.rose) or (success is not None and success.rose):
         return ruled_out(seen(facts, "reward", "against", "pays"))
-    if entropy.fell or (success is not None and success.after >= FULL):
+    if entropy.fell or ((full := facts.success_level) is not None and full.after >= FULL):
         return ruled_out(seen(facts, "entropy", "against", "cools"))
     return present(
         "caution",
@@ -69,7 +66,7 @@ def _why(facts: Facts) -> list[Evidence]:
     bonus = facts.shape("entropy_coef")
     coef = bonus.after if bonus is not None else facts.number("entropy_coef") or 0.0
     temperature = facts.number("temperature")
-    kl, zero = facts.shape("kl"), facts.shape("zero_std")
+    kl, zero = facts.level("kl"), facts.shape("zero_std")
     if coef > 0:
         found.append(Evidence("entropy", "for", "bonus", values={"coef": coef}))
     if temperature is not None and temperature > 1:

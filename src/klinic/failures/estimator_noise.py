@@ -17,9 +17,9 @@ ROUNDING = 1e-5  # k3 and k2 are never negative; less is bf16 or printing (negat
 @failure(family="benign", stage="benign")
 def estimator_noise(facts: Facts) -> Verdict:
     """Need: some KL values below 0, and a level that noise explains. Veto: the level is surely below 0."""
-    shape, role = facts.shape("kl_k1"), "kl_k1"
+    shape, role = facts.level("kl_k1"), "kl_k1"
     if shape is None or not np.any(shape.values < 0):
-        shape, role = facts.need("kl")[0], "kl"
+        shape, role = facts.need_level("kl")[0], "kl"
     metric = facts.metric(role)
     name = metric.name if metric is not None else ""
     below = shape.values < 0

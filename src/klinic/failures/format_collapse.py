@@ -31,7 +31,7 @@ CUT = 0.15  # truncated share that must be handled (seed 000)
 def format_collapse(facts: Facts) -> Verdict:
     """Need: the share in the right format is lost, acc does not rise. Veto: answers are cut, the verifier fails."""
     ok, role = format_curve(facts)
-    success, trunc, verifier = facts.success, facts.shape("trunc"), facts.shape("verifier_error")
+    success, trunc, verifier = facts.success, facts.level("trunc"), facts.shape("verifier_error")
     if success is None:
         facts.need("acc")
     assert success is not None

@@ -24,7 +24,7 @@ def gradient_lost(facts: Facts) -> Verdict:
     zero, spread = facts.shape("zero_std"), facts.shape("reward_std")
     if np.mean(gradient.values == 0) < ROWS_AT_ZERO:
         return ruled_out(seen(facts, "grad_norm", "against", "arrives"))
-    kl = facts.shape("kl")
+    kl = facts.level("kl")
     if kl is not None and kl.n > 1 and kl.last > MOVES and kl.last > 2 * abs(kl.first):
         return ruled_out(seen(facts, "kl", "against", "printed-short"))
     if zero is None and spread is None:

@@ -13,7 +13,7 @@ TRUNC_FINE = 0.10  # above it answers may be cut (verl best_practices.rst:122)
 def healthy_length_growth(facts: Facts) -> Verdict:
     """Need: length and acc both rise, few truncated (seed 000: 78 to 152 tokens with acc 21 to 57 %)."""
     length, acc = facts.need("len", "acc")
-    trunc = facts.shape("trunc")
+    trunc = facts.level("trunc")
     if (
         length.rose
         and length.after >= GROWN * length.before

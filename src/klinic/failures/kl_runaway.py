@@ -34,6 +34,7 @@ def kl_runaway(facts: Facts) -> Verdict:
     (kl,) = facts.need("kl")
     metric = facts.metric("kl")
     per_token = metric is not None and "seq_sum" not in metric.name
+    known = facts.level("kl") is not None  # else only the shape counts
     if facts.few or not kl.rose:
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
     at = _surge(kl)
@@ -41,11 +42,13 @@ def kl_runaway(facts: Facts) -> Verdict:
     lost = (success is not None and success.fell) or (reward is not None and reward.fell)
     hot = entropy is not None and entropy.after >= 1.3 * entropy.before and entropy.rose
     stuck = success is not None and not success.rose
-    gone = per_token and kl.after >= GONE
+    gone = per_token and known and kl.after >= GONE
     if at is None and per_token and lost and hot and kl.after >= SWEPT * max(kl.before, FROM):
         at = kl.onset
     if not gone and not (
-        at is not None and kl.after >= FAR and (lost or hot or (stuck and kl.after >= 1))
+        at is not None
+        and (kl.after >= FAR or not known)
+        and (lost or hot or (stuck and known and kl.after >= 1))
     ):
         return ruled_out(seen(facts, "kl", "against", "kl-slow"))
     cold = entropy is not None and entropy.fell and entropy.after <= SHARPENED * entropy.before

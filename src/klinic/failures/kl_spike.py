@@ -80,7 +80,9 @@ def kl_spike(facts: Facts) -> Verdict:
     if len(harm) > 1:
         together = Evidence("kl", "for", "destructive")
         return present("act", at, first, together, *harm, *_said(facts, moved))
-    only_gradient = [sentence for _, sentence in moved] == ["gradient"] and top.top < GREAT
+    only_gradient = [sentence for _, sentence in moved] == ["gradient"] and (
+        facts.level("kl") is not None and top.top < GREAT
+    )
     if not moved or only_gradient:
         return benign(
             at,

@@ -30,7 +30,7 @@ FOLLOWS_Z = 3.0  # noise units by which acc must rise with the length (as in len
 def length_bias(facts: Facts) -> Verdict:
     """Need: length grows, reward correlates with length above 0.3. Veto: right answers follow length as well, or answers are cut."""
     relation, length = facts.need("relation_reward_len", "len")
-    trunc, right, acc = facts.shape("trunc"), facts.shape("relation_acc_len"), facts.shape("acc")
+    trunc, right, acc = facts.level("trunc"), facts.shape("relation_acc_len"), facts.shape("acc")
     paid, i = _highest(relation)
     if facts.few or paid < PAID:
         return ruled_out(seen(facts, "relation_reward_len", "against", "unpaid"))

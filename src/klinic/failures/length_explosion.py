@@ -41,7 +41,7 @@ ACC_FOLLOWS_Z = 3.0  # standard errors by which acc must rise to justify the len
 def length_explosion(facts: Facts) -> Verdict:
     """Need: length 1.4 times its early level, acc not rising with it. Support: truncation. Veto: acc rises along."""
     (length,) = facts.need("len")
-    trunc, success, reward = facts.shape("trunc"), facts.success, facts.shape("reward")
+    trunc, success, reward = facts.level("trunc"), facts.success, facts.shape("reward")
     share = length.after / max(length.before, 1e-9)
     cut = (
         trunc is not None
@@ -111,7 +111,7 @@ def _sum_only(facts: Facts) -> Evidence | None:
 
 def _fast(facts: Facts) -> bool:
     """To the cap within the first rows, so that the early window is sick already: the first three rows are the baseline."""
-    length, trunc = facts.shape("len"), facts.shape("trunc")
+    length, trunc = facts.shape("len"), facts.level("trunc")
     if length is None or trunc is None or length.n < 12:
         return False
     start = float(median(length.values[:3]))

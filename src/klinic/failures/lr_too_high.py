@@ -32,11 +32,11 @@ FAR = (
 )
 def lr_too_high(facts: Facts) -> Verdict:
     """Need: clip fraction above 0.2 that stays, ratio near 1. Veto: sequence-level clipping, ratio off 1."""
-    (clip,) = facts.need("clip_frac")
-    ratio, gradient = facts.shape("ratio_mean"), facts.shape("grad_norm")
+    (clip,) = facts.need_level("clip_frac")
+    ratio, gradient = facts.level("ratio_mean"), facts.shape("grad_norm")
     if str(facts.setting("importance_level") or "token") in ("sequence", "sequence_token", "gspo"):
         return ruled_out(seen(facts, "clip_frac", "against", "sequence-level"))
-    success, kl = facts.success, facts.shape("kl")
+    success, kl = facts.success, facts.level("kl")
     stuck = success is not None and not success.rose
     far = kl is not None and kl.after >= FAR
     # Below the limit it counts only where the step shows elsewhere: nothing is learnt, and the policy is far away.
@@ -48,7 +48,7 @@ def lr_too_high(facts: Facts) -> Verdict:
     strong = gradient is not None and (
         gradient.after >= GRADIENT * gradient.before or gradient.after > 3
     )
-    wide, bound = facts.shape("ratio_high"), facts.number("max_grad_norm") or 0.0
+    wide, bound = facts.level("ratio_high"), facts.number("max_grad_norm") or 0.0
     bounded = gradient is not None and bound > 0 and np.mean(gradient.values > bound) >= EVERY
     at = early(facts) if steady or clip.before >= CLIPPED else clip.onset
     return present(

@@ -29,10 +29,10 @@ def mask_error(facts: Facts) -> Verdict:
     """Need: one update a batch (or a gauge taken before the update) and a ratio that is not 1. Veto: engines or age explain it."""
     before = facts.named("ratio_before_update/")
     mean = before.get("ratio_before_update/mean")
-    clip, old = facts.shape("clip_frac"), facts.shape("kl_old")
+    clip, old = facts.level("clip_frac"), facts.level("kl_old")
     if mean is None and clip is None and old is None and not facts.is_absent("clip_frac"):
-        facts.need("clip_frac")
-    gap, lag = facts.shape("mismatch"), facts.shape("staleness")
+        facts.need_level("clip_frac")
+    gap, lag = facts.level("mismatch"), facts.shape("staleness")
     if (gap is not None and abs(gap.after) >= GAP) or (lag is not None and lag.after >= LAGS):
         role = "mismatch" if gap is not None and abs(gap.after) >= GAP else "staleness"
         return ruled_out(seen(facts, role, "against", "explained"))
@@ -46,7 +46,7 @@ def mask_error(facts: Facts) -> Verdict:
                 sure=True,
             )
         return ruled_out(Evidence("ratio_mean", "against", "ratio-one", values={"off": off}))
-    kl = facts.shape("kl")
+    kl = facts.level("kl")
     if str(facts.setting("importance_level") or "token").startswith("sequence"):
         return ruled_out(seen(facts, "clip_frac", "against", "sequence-level"))
     updates = facts.number("updates_per_batch")

@@ -38,12 +38,14 @@ def negative_kl(facts: Facts) -> Verdict:
     geo = facts.shape("ratio_geo")
     if geo is not None and geo.after < RATIO_OFF:
         return ruled_out(seen(facts, "ratio_geo", "against", "off-policy"))
-    below = kl.values < (K3_BELOW if k3 else LEVEL)
+    known = facts.level("kl") is not None
+    limit = LEVEL if known else 0.0
+    below = kl.values < (K3_BELOW if k3 else limit)
     if k3:
         hit = below.mean() > 0.02 and below.any()
     else:
         error = 1.25 * kl.noise / np.sqrt(max(1, kl.window))
-        hit = bool(below.mean() > 0.5 and kl.after < LEVEL and kl.after < -NOISE_Z * error)
+        hit = bool(below.mean() > 0.5 and kl.after < limit and kl.after < -NOISE_Z * error)
     if not hit:
         return ruled_out(seen(facts, "kl", "against", "not-negative"))
     first = int(kl.steps[np.flatnonzero(below)[0]])
@@ -51,6 +53,6 @@ def negative_kl(facts: Facts) -> Verdict:
         "stop" if k3 else "act",
         Onset(first, first, first),
         seen(facts, "kl", "for", "negative"),
-        seen(facts, "kl", "for", "far-below") if kl.after < FAR_BELOW else None,
+        seen(facts, "kl", "for", "far-below") if known and kl.after < FAR_BELOW else None,
         sure=k3,
     )

@@ -44,9 +44,9 @@ AGREE = 0.5  # zero-variance share from which most questions teach nothing
 )
 def no_learning(facts: Facts) -> Verdict:
     """Need: reward flat, KL to the reference at its noise floor. Veto: KL or reward moved."""
-    if facts.shape("kl") is None and (thin := _thin(facts)):
+    if facts.level("kl") is None and (thin := _thin(facts)):
         return present("caution", early(facts), *thin)
-    reward, kl = facts.need("reward", "kl")
+    (reward,), (kl,) = facts.need("reward"), facts.need_level("kl")
     acc, entropy = facts.shape("acc"), facts.shape("entropy")
     still = kl.highest < KL_STILL and kl.after < KL_STILL
     moved = (
@@ -76,7 +76,7 @@ def _thin(facts: Facts) -> list[Evidence]:
     )
     if reward is None or zero is None or gradient is None or facts.n < LONG:
         return []
-    success = facts.success
+    success = facts.success_level
     stands = not reward.changed and (entropy is None or not entropy.changed)
     if not stands or (success is not None and success.after >= FULL):
         return []
@@ -92,7 +92,7 @@ def _why(facts: Facts) -> list[Evidence]:
     """Which of the four causes the log shows: step too small, KL term too strong, reward too weak, or the gradient path."""
     found: list[Evidence] = []
     lr, gradient, clip, zero = (
-        facts.shape(role) for role in ("lr", "grad_norm", "clip_frac", "zero_std")
+        facts.level(role) for role in ("lr", "grad_norm", "clip_frac", "zero_std")
     )
     stated = facts.number("lr")
     rate = float(lr.values.max()) if lr is not None else stated

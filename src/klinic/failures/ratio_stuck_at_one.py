@@ -21,12 +21,12 @@ STILL = 1e-4  # nats/token to the reference: a policy that does not move has a r
 def ratio_stuck_at_one(facts: Facts) -> Verdict:
     """Need: several updates a batch, and ratio 1 or clip 0 on every row. Veto: one update a batch."""
     updates = facts.number("updates_per_batch")
-    ratio, clip = facts.shape("ratio_mean"), facts.shape("clip_frac")
+    ratio, clip = facts.level("ratio_mean"), facts.shape("clip_frac")
     if ratio is None and clip is None and not facts.is_absent("clip_frac"):
-        facts.need("ratio_mean", "clip_frac")
+        facts.need_level("ratio_mean", "clip_frac")
     if updates is None or updates <= 1:
         return ruled_out(seen(facts, "ratio_mean", "against", "one-update"))
-    kl = facts.shape("kl")
+    kl = facts.level("kl")
     if kl is not None and kl.highest < STILL:
         return ruled_out(seen(facts, "kl", "against", "policy-still"))
     stuck = ratio is not None and ratio.n >= ROWS and bool(np.all(np.abs(ratio.values - 1) < EXACT))

@@ -20,7 +20,7 @@ STAYS = 0.3  # of the first value must still be there in the next rows: no singl
 )
 def reference_mismatch(facts: Facts) -> Verdict:
     """Need: KL above 0.02 at step 0 or 1. Veto: it starts at 0."""
-    (kl,) = facts.need("kl")
+    (kl,) = facts.need_level("kl")
     metric = facts.metric("kl")
     if (
         kl.steps[0] > STEPS

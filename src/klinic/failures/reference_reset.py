@@ -35,7 +35,8 @@ def reference_reset(facts: Facts) -> Verdict:
     """Need: KL at a quarter of its level or less within a row, the policy's curves going on; or at 0 throughout although
     they move. Veto: planned, or they jump there."""
     (kl,) = facts.need("kl")
-    if facts.n >= SOME and float(abs(kl.values).max()) < ITSELF and (facts.number("kl_coef") != 0):
+    tiny = facts.level("kl") is not None and float(abs(kl.values).max()) < ITSELF
+    if facts.n >= SOME and tiny and facts.number("kl_coef") != 0:
         shapes = {role: s for role in POLICY if (s := facts.shape(role)) is not None}
         changed = [role for role, s in shapes.items() if s.changed]
         if len(changed) >= MOVED and any(_fine(s) for s in shapes.values()):

@@ -34,9 +34,10 @@ CUT = 0.15  # truncated share that must be handled (seed 000): a loop ends at th
 def repetition(facts: Facts) -> Verdict:
     """Need: the share of repetitive answers rises by 0.10, or is above a half from the first step with nothing right."""
     (loops,) = facts.need("repetition")
-    success, trunc, entropy = facts.success, facts.shape("trunc"), facts.shape("entropy")
+    success, trunc, entropy = facts.success, facts.level("trunc"), facts.shape("entropy")
     if min(loops.first, loops.before, loops.after) >= MOST:
-        if success is None or max(success.before, success.after) <= WRONG:
+        right = facts.success_level
+        if right is None or max(right.before, right.after) <= WRONG:
             return present(
                 "stop",
                 early(facts),

@@ -67,7 +67,7 @@ def reward_hacking(facts: Facts) -> Verdict:
                 seen(facts, "acc", "for", "acc-down"),
             )
         return ruled_out(seen(facts, "acc", "against", "too-sparse"))
-    length, trunc = facts.shape("len"), facts.shape("trunc")
+    length, trunc = facts.shape("len"), facts.level("trunc")
     if length is not None and length.fell and length.after <= SHRUNK * length.before:
         return ruled_out(seen(facts, "len", "against", "shrunk"))
     part = _paid_part(facts)
@@ -84,7 +84,8 @@ def reward_hacking(facts: Facts) -> Verdict:
         )  # length first; it says itself if the reward pays
     parted = parting(reward, acc, LEADER_Z, FOLLOWER_Z)
     whole = reward.highest - reward.lowest
-    if parted is None or acc.after >= FULL or parted.leader_change < SHARE_OF_RISE * whole:
+    full = facts.level("acc") is not None and acc.after >= FULL
+    if parted is None or full or parted.leader_change < SHARE_OF_RISE * whole:
         return ruled_out(seen(facts, "acc", "against", "together"))
     falls = parted.follower_z <= FALL_Z
     begin = acc.onset if falls and acc.onset is not None else None

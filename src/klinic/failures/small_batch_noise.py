@@ -15,11 +15,11 @@ GRADIENT_STEADY = 2.5
 @failure(family="benign", stage="benign")
 def small_batch_noise(facts: Facts) -> Verdict:
     """Need: acc (or a reward in 0..1) swings, clip and gradient norm normal (seed 003, pair D)."""
-    success = facts.success
+    success = facts.success_level
     if success is None:
-        facts.need("acc")
+        facts.need_level("acc")
     assert success is not None
-    clip, gradient = facts.shape("clip_frac"), facts.shape("grad_norm")
+    clip, gradient = facts.level("clip_frac"), facts.shape("grad_norm")
     if facts.few or success.noise < SWING:
         return ruled_out(seen(facts, facts.success_role, "against", "calm", success))
     if clip is not None and clip.after >= CLIP_FINE:

@@ -14,13 +14,13 @@ SHOWN = 5e-4  # a loss below this prints as 0.0 or 0.000: group advantages sum t
 @failure(family="benign", stage="benign")
 def strictly_on_policy(facts: Facts) -> Verdict:
     """Need: clip 0 or ratio 1 on every row, and one update a batch or nothing that says otherwise."""
-    ratio, clip = facts.shape("ratio_mean"), facts.shape("clip_frac")
+    ratio, clip = facts.level("ratio_mean"), facts.shape("clip_frac")
     updates = facts.number("updates_per_batch")
     zero = facts.is_absent("clip_frac") or (clip is not None and bool(np.all(clip.values == 0)))
     one = ratio is not None and bool(np.all(np.abs(ratio.values - 1) < EXACT))
     if (zero or one) and (updates is None or updates <= 1):
         return benign(early(facts), seen(facts, "clip_frac", "for", "by-construction"))
-    loss, gradient, spread = (facts.shape(r) for r in ("loss", "grad_norm", "reward_std"))
+    loss, gradient, spread = (facts.level(r) for r in ("loss", "grad_norm", "reward_std"))
     shown = loss is not None and bool(np.all(np.abs(loss.values) < SHOWN))
     if shown and gradient is not None and gradient.before > 0 and gradient.after > 0:
         if spread is None or spread.after > 0:

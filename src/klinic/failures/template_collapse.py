@@ -34,7 +34,8 @@ def template_collapse(facts: Facts) -> Verdict:
     if facts.few or not alike.rose or alike.after - alike.before < RISE:
         return ruled_out(seen(facts, "similarity", "against", "different"))
     if entropy is not None and (
-        entropy.after <= COLLAPSED * entropy.before or entropy.after < NEAR_ZERO
+        entropy.after <= COLLAPSED * entropy.before
+        or (facts.level("entropy") is not None and entropy.after < NEAR_ZERO)
     ):
         return ruled_out(seen(facts, "entropy", "against", "entropy-gone"))
     narrower = spread is not None and spread.fell and spread.after <= SPREAD * spread.before

@@ -28,9 +28,9 @@ LAGS = 1.0  # versions from which staleness explains the gap (our choice)
 )
 def template_mismatch(facts: Facts) -> Verdict:
     """Need: a gap of over a nat a token from the first rows on. Veto: it starts small, grows, or the samples are old."""
-    gap, geo = facts.shape("mismatch"), facts.shape("ratio_geo")
+    gap, geo = facts.level("mismatch"), facts.level("ratio_geo")
     if gap is None and geo is None:
-        facts.need("mismatch")
+        facts.need_level("mismatch")
     lag = facts.shape("staleness")
     if lag is not None and float(median(lag.values[:FIRST])) >= LAGS:
         return ruled_out(seen(facts, "staleness", "against", "samples-old"))
@@ -49,7 +49,7 @@ def template_mismatch(facts: Facts) -> Verdict:
         if metric is None or "new_over_old" in metric.name or max(geo.first, geo.before) > GEO:
             return ruled_out(seen(facts, "ratio_geo", "against", "same-text", first=geo.first))
         role = "ratio_geo"
-    kl = facts.shape("kl")
+    kl = facts.level("kl")
     return present(
         "stop",
         early(facts),

@@ -29,7 +29,7 @@ ENTROPY_GONE = 0.2  # of the early level: then the groups agree because nothing 
 def too_easy(facts: Facts) -> Verdict:
     """Need: share of right answers above 0.8 and zero-variance groups above 0.35. Veto: entropy is gone."""
     zero = facts.shape("zero_std") or facts.shape("all_right")
-    success = facts.success
+    success = facts.success_level
     reward = facts.shape("reward")
     largest = facts.shape("adv_max")
     if (
@@ -61,7 +61,7 @@ def too_easy(facts: Facts) -> Verdict:
     if zero is None:
         facts.need("zero_std")
     if success is None:
-        facts.need("acc")
+        facts.need_level("acc")
     assert zero is not None and success is not None
     entropy = facts.shape("entropy")
     if success.after < RIGHT or zero.after < CAUTION:

@@ -39,11 +39,11 @@ GROUPS = 0.65  # share of zero-variance groups: what eight samples give at WRONG
 )
 def too_hard(facts: Facts) -> Verdict:
     """Need: hardly any right answer from start to end, and groups without variance. Veto: it was learning before."""
-    success, reward, spread = facts.success, facts.shape("reward"), facts.shape("reward_std")
+    success, reward, spread = facts.success_level, facts.shape("reward"), facts.shape("reward_std")
     zero = facts.shape("zero_std") or facts.shape("all_wrong")
     floor = reward is not None and reward.values.max() == 0 and reward.values.min() == 0
     if success is None and not floor:
-        facts.need("acc")
+        facts.need_level("acc")
     if zero is None and spread is None and not floor:
         facts.need("zero_std")
     none_right = floor or (success is not None and max(success.before, success.after) <= WRONG)

@@ -40,7 +40,7 @@ LAGS = 1.0  # versions; samples this old explain a gap by their age
 )
 def train_inference_mismatch(facts: Facts) -> Verdict:
     """Need: a gap at the first steps that stays at its level. Veto: it began small, or the samples are old."""
-    (gap,) = facts.need("mismatch")
+    (gap,) = facts.need_level("mismatch")
     lag = facts.shape("staleness")
     if lag is not None and lag.after >= LAGS:
         return ruled_out(seen(facts, "staleness", "against", "samples-old"))

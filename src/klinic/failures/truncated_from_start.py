@@ -22,9 +22,9 @@ STARVED = 0.91  # zero-variance share at which no gradient is left (seed 003's b
 )
 def truncated_from_start(facts: Facts) -> Verdict:
     """Need: nearly all responses cut from the first rows to the last. Support: no reward, no spread of rewards."""
-    trunc, length = facts.shape("trunc"), facts.shape("len")
+    trunc, length = facts.level("trunc"), facts.shape("len")
     if trunc is None and length is None:
-        facts.need("trunc")
+        facts.need_level("trunc")
     if trunc is not None:
         if (
             trunc.first < MOSTLY

@@ -24,7 +24,7 @@ HALF = 0.5
 )
 def truncation_rise(facts: Facts) -> Verdict:
     """Need: truncated share above 0.10 and above its own start; from a single line: above 0.15."""
-    (trunc,) = facts.need("trunc")
+    (trunc,) = facts.need_level("trunc")
     if facts.few:
         if trunc.after >= ACT:
             return present("caution", early(facts), seen(facts, "trunc", "for", "cut-now"))

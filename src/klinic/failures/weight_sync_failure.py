@@ -31,10 +31,10 @@ def weight_sync_failure(facts: Facts) -> Verdict:
     gauges = [
         (role, shape)
         for role in ("ratio_geo", "ratio_outside", "mismatch", "ratio_mean")
-        if (shape := facts.shape(role)) is not None
+        if (shape := _gauge(facts, role)) is not None
     ]
     if not gauges:
-        facts.need("mismatch", "ratio_mean")
+        facts.need_level("mismatch", "ratio_mean")
     off = [
         (role, onset)
         for role, shape in gauges
@@ -57,10 +57,10 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         telling = [role for role, _ in gauges if role != "ratio_mean"]
         if not telling and not _sampler_ratio(facts):
             # A flat arithmetic mean of new over old is 1 by identity: it rules nothing out.
-            facts.need("mismatch")
+            facts.need_level("mismatch")
         return ruled_out(seen(facts, (telling or ["ratio_mean"])[0], "against", "gauge-flat"))
     first = min((onset for _, onset in off), key=lambda onset: onset.step)
-    clip, adv, entropy = facts.shape("clip_frac"), facts.shape("adv_std"), facts.shape("entropy")
+    clip, adv, entropy = facts.level("clip_frac"), facts.shape("adv_std"), facts.shape("entropy")
     return present(
         "stop" if len(off) > 1 or (clip is not None and clip.after >= CLIP) else "act",
         first,
@@ -75,6 +75,13 @@ def weight_sync_failure(facts: Facts) -> Verdict:
         else None,
         sure=len(off) > 1,
     )
+
+
+def _gauge(facts: Facts, role: str) -> Shape | None:
+    """The gauge where its level counts; of weights of unknown scale the drift counts while no length explains it."""
+    known, length = facts.level(role), facts.shape("len")
+    steady = role == "ratio_mean" and length is not None and not length.changed
+    return facts.shape(role) if known is None and steady else known
 
 
 def _grows(gauge: Shape | None) -> bool:
@@ -103,6 +110,10 @@ def _off(facts: Facts, role: str, shape: Shape) -> Onset | None:
             if abs(shape.after) >= level and abs(shape.after) >= MISMATCH_GROWTH * abs(shape.before)
             else None
         )
-    if abs(shape.after - 1) >= MEAN_OFF and abs(shape.before - 1) < MEAN_OFF and shape.z >= 6:
+    if facts.level("ratio_mean") is None:
+        off = abs(shape.after - shape.before) >= MEAN_OFF * abs(shape.before)
+    else:
+        off = abs(shape.after - 1) >= MEAN_OFF and abs(shape.before - 1) < MEAN_OFF
+    if off and shape.z >= 6:
         return shape.onset
     return None

@@ -30,7 +30,7 @@ def zero_advantage(facts: Facts) -> Verdict:
     if zero is not None:
         if zero.after < ACT:
             return ruled_out(seen(facts, "zero_std", "against", "groups-differ"))
-        success = facts.success
+        success = facts.success_level
         fine = success is not None and success.after >= RIGHT
         at = zero.onset if zero.rose else early(facts)
         return present(

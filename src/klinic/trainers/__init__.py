@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,34 @@ import msgspec
 from klinic.compiled import compiled, parsed, plugins
 
 GENERIC = "generic"
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a key means something else: which keys are logged beside it, which are not, what knobs are set to.
+
+    keys: one of them is logged. without: none of them is. knobs: every one is stated (or is by default) as one of the
+    values. The other fields replace the rule's own.
+    """
+
+    keys: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    knobs: dict[str, tuple[Any, ...]] = {}
+    name: str | None = None
+    unit: str | None = None
+    definition: str | None = None
+    conversion: str | None = None
+    comparable: bool | None = None
+
+    def holds(self, logged: Container[str], value_of: Callable[[str], Any]) -> bool:
+        """Whether a run is such a case. value_of: a knob's value as stated or by default, None if unknown."""
+        return (
+            (not self.keys or any(key in logged for key in self.keys))
+            and not any(key in logged for key in self.without)
+            and all(
+                str(value_of(knob)).lower() in {str(value).lower() for value in values}
+                for knob, values in self.knobs.items()
+            )
+        )
 
 
 class MetricRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,10 +57,24 @@ class MetricRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zero_en: str = ""
     zero_zh: str = ""
     comparable: bool = True
+    if_share: bool = False
+    cases: tuple[Case, ...] = ()
     parts: bool = False
     source: str = ""
     en: str = ""
     zh: str = ""
+
+    def under(self, logged: Container[str], value_of: Callable[[str], Any]) -> MetricRule:
+        """The rule as it holds for one run: the first of its cases that is the run's, filled in."""
+        for case in self.cases:
+            if case.holds(logged, value_of):
+                other = {
+                    field: value
+                    for field in ("name", "unit", "definition", "conversion", "comparable")
+                    if (value := getattr(case, field)) is not None
+                }
+                return msgspec.structs.replace(self, **other)
+        return self
 
 
 class Knob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +86,25 @@ class Knob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     style: str = ""
     note_en: str = ""
     note_zh: str = ""
+    source: str = ""
+
+
+class Bug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number that some versions of a trainer log wrongly, or that is not what its name says.
+
+    key: of the log (``*`` for any text). versions: in words. keys, without, knobs: how a run shows that it is such a
+    version, as in a case; none of them: the log cannot tell. effect: what klinic does about it.
+    """
+
+    key: str
+    versions: str
+    en: str
+    zh: str
+    effect: str = "noted"
+    keys: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    knobs: dict[str, tuple[Any, ...]] = {}
+    text: tuple[str, ...] = ()
     source: str = ""
 
 
@@ -83,6 +145,7 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     knob: dict[str, Knob] = {}
     log: dict[str, LogHint] = {}
     checkpoint: CheckpointRule = CheckpointRule()
+    bugs: tuple[Bug, ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -124,6 +187,11 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
                 return rule, folded[len(before) : len(folded) - len(after) or None]
         return None
 
+    def bare(self, keys: Iterable[str]) -> set[str]:
+        """Keys of a log as they are and without the prefixes that trackers put before them."""
+        have = set(keys)
+        return have | {key.removeprefix(prefix) for key in have for prefix in self.strip}
+
     def _fold(self, key: str) -> str:
         return (
             key.lower().replace("-", "_").replace(" ", "_").replace(".", "_")
@@ -154,6 +222,7 @@ def _on_base(table: dict[str, Any], raw: dict[str, dict[str, Any]]) -> dict[str,
         return table
     merged = {**{key: value for key, value in base.items() if key != "recognise"}, **table}
     merged["metric"] = [*table.get("metric", ()), *base.get("metric", ())]
+    merged["bugs"] = [*table.get("bugs", ()), *base.get("bugs", ())]
     for part in ("knob", "log"):
         merged[part] = {**base.get(part, {}), **table.get(part, {})}
     return merged

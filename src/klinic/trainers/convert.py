@@ -10,27 +10,44 @@ from typing import Any
 import numpy as np
 
 from klinic.median import median
-from klinic.run import Curve, Metric, Setting
+from klinic.run import NOT_COMPARABLE, Curve, Metric, Setting
 from klinic.sources.rows import Column
 from klinic.trainers import GENERIC, MetricRule, Table, tables
+from klinic.trainers.conversions import (
+    BESIDE,
+    COUNTS,
+    apply,
+    as_share,
+    beside,
+    converted,
+    in_percent,
+)
 from klinic.vitals import ROLES, role_of
 
 # TRL's clip_ratio is 0 on the first pass over a fresh batch (grpo_trainer.py:3275), so with two passes half the
 # rows are 0: left in, they would halve the clip fraction.
 FIRST_PASS_SHARE = 0.3
 FIRST_PASS_LEVEL = 0.02
-NOT_COMPARABLE = "not comparable"
-BESIDE = ("over:", "minus:")
 _KNOB_IN_NAME = re.compile(r"\{(\w+)\}")
-# What trainers call the estimators of KL (verl's core_algos.py, slime's ppo_utils.py, ROLL's functionals.py).
-ESTIMATORS = {
+# What trainers call the estimators of KL (verl's core_algos.py, slime's ppo_utils.py, ROLL's functionals.py), and how a
+# loss is averaged (verl's and ROLL's loss_agg_mode, SkyRL's loss_reduction, NeMo-RL's token_level_loss).
+WORDS = {
     "kl": "k1",
     "abs": "abs",
     "mse": "k2",
     "low_var_kl": "k3",
+    "low_var_kl+": "k3",
+    "k1+": "k1",
+    "k3+": "k3",
     "0": "k1",
     "1": "k2",
     "2": "k3",
+    "token-mean": "token_mean",
+    "seq-mean-token-mean": "seq_mean_token_mean",
+    "seq-mean-token-sum": "seq_sum",
+    "seq-mean-token-sum-norm": "seq_sum_norm",
+    "true": "token_mean",
+    "false": "seq_mean_token_mean",
 }
 
 
@@ -53,50 +70,78 @@ def convert(
     done = Converted()
     generic = tables()[GENERIC]
     summed = _summed(columns, table)
+    logged = table.bare(columns)
     # What is logged as such comes before what is computed from two keys: of one name the first stays.
     for key, column in sorted(summed.items(), key=lambda item: _is_beside(table, item[0])):
         if key in mapping:
-            name, rule, part = _mapped(mapping[key]), None, ""
-            metric = Metric(name, "as mapped by --map", _unit(name), key)
-        else:
-            found = table.rule(key) or (generic.rule(key) if table is not generic else None)
-            if found is None:
-                done.unread.append(key)
-                continue
-            rule, part = found
-            name = _named(rule.name.replace("{}", part), table, config)
-            metric = Metric(name, rule.definition, rule.unit, key)
-        steps, values = _points(column)
-        if rule is not None:
-            if (rule.conversion or "").startswith(BESIDE):
-                assert rule.conversion is not None
-                steps, values, metric = _beside(rule.conversion, steps, values, metric, columns)
-            else:
-                steps, values, metric = _apply(rule, steps, values, metric, config, table)
-            if (
-                rule.zero
-                and len(values)
-                and not np.any(values[np.isfinite(values)])
-                and np.isfinite(values).any()
-                and not _zero_is_real(rule, config)
-            ):
-                done.absent[name] = (rule.zero_en, rule.zero_zh)
-                continue
-            if rule.zero == "by-construction":
-                steps, values, metric = _without_first_passes(steps, values, metric)
-            if not rule.comparable:
-                metric = Metric(
-                    metric.name,
-                    f"{metric.definition}; not comparable with other trainers' values",
-                    metric.unit,
-                    key,
-                    NOT_COMPARABLE,
-                )
-        if name in done.curves and len(done.curves[name].values) >= len(values):
-            continue  # the same quantity under two spellings: the longer one stays
-        if len(values):
-            done.curves[name] = Curve(metric, steps, values)
+            metric = Metric(
+                _mapped(mapping[key]), "as mapped by --map", _unit(_mapped(mapping[key])), key
+            )
+            _keep(done, metric, *_points(column))
+            continue
+        found = table.rule(key) or (generic.rule(key) if table is not generic else None)
+        if found is None:
+            done.unread.append(key)
+            continue
+        rule = found[0].under(logged, lambda knob: _value(knob, table, config))
+        name = _named(rule.name.replace("{}", found[1]), table, config)
+        metric = Metric(name, rule.definition, rule.unit, key)
+        steps, values, metric = _numbers(rule, *_points(column), metric, columns, config, table)
+        if not len(values) and (rule.conversion or "").startswith(COUNTS):
+            done.absent.setdefault(name, _uncounted(rule, table))
+            continue
+        if rule.zero and _is_zero(values) and not _zero_is_real(rule, config):
+            done.absent[name] = (rule.zero_en, rule.zero_zh)
+            continue
+        if rule.zero == "by-construction":
+            steps, values, metric = _without_first_passes(steps, values, metric)
+        if metric.comparable and not (rule.comparable and (not rule.if_share or as_share(values))):
+            metric = converted(metric, NOT_COMPARABLE)
+        _keep(done, metric, steps, values)
     return done
+
+
+def _keep(done: Converted, metric: Metric, steps: Any, values: Any) -> None:
+    """The same quantity under two spellings: the longer one stays."""
+    kept = done.curves.get(metric.name)
+    if len(values) and (kept is None or len(kept.values) < len(values)):
+        done.curves[metric.name] = Curve(metric, steps, values)
+
+
+def _numbers(
+    rule: MetricRule,
+    steps: Any,
+    values: Any,
+    metric: Metric,
+    columns: Mapping[str, Column],
+    config: Mapping[str, Setting],
+    table: Table,
+) -> tuple[Any, Any, Metric]:
+    """Steps and values as the rule's conversion leaves them."""
+    kind = rule.conversion
+    if kind is None:
+        if rule.unit == "share" and rule.comparable and not rule.if_share and in_percent(values):
+            return steps, *apply("percent", values, metric, config, table)
+        return steps, values, metric
+    if kind.startswith(BESIDE):
+        return beside(kind, steps, values, metric, columns, _points)
+    values, metric = apply(kind, values, metric, config, table)
+    return steps[: len(values)], values, metric
+
+
+def _is_zero(values: Any) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool(len(finite)) and not np.any(finite)
+
+
+def _uncounted(rule: MetricRule, table: Table) -> tuple[str, str]:
+    """Why a count is no share here: what it must be divided by is not stated."""
+    knob = (rule.conversion or "").partition(":")[2]
+    flag = table.knob[knob].flag if knob in table.knob else knob
+    return (
+        f"logged as a count ({rule.key}); without {flag} in the log it is no share",
+        f"记录的是个数（{rule.key}）；日志里没有 {flag}，无法换算成占比",
+    )
 
 
 def _points(column: Column) -> tuple[Any, Any]:
@@ -114,81 +159,9 @@ def _points(column: Column) -> tuple[Any, Any]:
     return steps.copy(), values.copy()
 
 
-def _apply(
-    rule: MetricRule,
-    steps: Any,
-    values: Any,
-    metric: Metric,
-    config: Mapping[str, Setting],
-    table: Table,
-) -> tuple[Any, Any, Metric]:
-    kind = rule.conversion
-    if kind is None:
-        finite = values[np.isfinite(values)]
-        # A share logged as 0 to 100 without a percent sign.
-        if (
-            rule.unit == "share"
-            and len(finite)
-            and rule.comparable
-            and finite.min() >= 0
-            and 1.5 < median(finite) <= 100
-            and finite.max() <= 100
-        ):
-            return steps, values / 100, _converted(metric, "percent to share")
-        return steps, values, metric
-    if kind == "percent":
-        return steps, values / 100, _converted(metric, "percent to share")
-    if kind == "negate":
-        return steps, -values, _converted(metric, "sign turned")
-    if kind == "square":
-        return steps, np.square(values), _converted(metric, "squared: the log has the root")
-    if kind == "complement":
-        return steps, 1 - values, _converted(metric, "1 minus the value")
-    if kind == "minus_one":
-        return steps, values - 1, _converted(metric, "1 subtracted")
-    if kind == "double":
-        return steps, values * 2, _converted(metric, "doubled")
-    if kind == "halve":
-        return steps, values / 2, _converted(metric, "halved")
-    if kind.startswith("negate_divide:"):
-        knob = kind.partition(":")[2]
-        by = config.get(knob)
-        if by is not None and isinstance(by.value, int | float) and by.value > 0:
-            return steps, -values / by.value, _converted(metric, f"sign turned, divided by {knob}")
-        # Unless the run states it, the trainer's default is assumed: what the curve does over time holds anyway.
-        rule_of = table.knob.get(knob)
-        assumed = rule_of.default if rule_of is not None else None
-        by_default = float(assumed) if isinstance(assumed, int | float) and assumed > 0 else 1.0
-        return steps, -values / by_default, _converted(metric, NOT_COMPARABLE)
-    if kind.startswith(("count_of:", "counts_of:")):
-        knob = kind.partition(":")[2]
-        total = config.get(knob)
-        if total is not None and isinstance(total.value, int | float) and total.value > 0:
-            return steps, values / total.value, _converted(metric, f"count divided by {knob}")
-        return steps[:0], values[:0], metric  # a count of unknown how many is no share
-    raise ValueError(f"unknown conversion {kind!r} for {rule.key}")
-
-
 def _is_beside(table: Table, key: str) -> bool:
     found = table.rule(key)
     return found is not None and (found[0].conversion or "").startswith(BESIDE)
-
-
-def _beside(
-    conversion: str, steps: Any, values: Any, metric: Metric, columns: Mapping[str, Column]
-) -> tuple[Any, Any, Metric]:
-    """over:KEY divides by, minus:KEY subtracts another key of the log, at the steps where both are logged."""
-    kind, _, other = conversion.partition(":")
-    if other not in columns:
-        return steps[:0], values[:0], metric
-    other_steps, other_values = _points(columns[other])
-    both, mine, theirs = np.intersect1d(steps, other_steps, return_indices=True)
-    if kind == "minus":
-        return both, values[mine] - other_values[theirs], _converted(metric, f"minus {other}")
-    total = other_values[theirs]
-    some = total > 0
-    share = values[mine][some] / total[some]
-    return both[some], share, _converted(metric, f"count divided by {other}")
 
 
 def _summed(columns: Mapping[str, Column], table: Table) -> Mapping[str, Column]:
@@ -215,20 +188,20 @@ def _summed(columns: Mapping[str, Column], table: Table) -> Mapping[str, Column]
     return rest if sums else columns
 
 
+def _value(knob: str, table: Table, config: Mapping[str, Setting]) -> Any:
+    """A knob as the run states it, else its default."""
+    rule = table.knob.get(knob)
+    return config[knob].value if knob in config else (rule.default if rule else None)
+
+
 def _named(name: str, table: Table, config: Mapping[str, Setting]) -> str:
     """A name with {KNOB} filled in: the estimator of a KL is a setting in most trainers."""
 
     def filled(found: re.Match[str]) -> str:
-        knob = found.group(1)
-        rule = table.knob.get(knob)
-        value = config[knob].value if knob in config else (rule.default if rule else None)
-        return "unknown" if value is None else ESTIMATORS.get(str(value), str(value))
+        value = _value(found.group(1), table, config)
+        return "unknown" if value is None else WORDS.get(str(value).lower(), str(value))
 
     return _KNOB_IN_NAME.sub(filled, name)
-
-
-def _converted(metric: Metric, how: str) -> Metric:
-    return Metric(metric.name, metric.definition, metric.unit, metric.source_key, how)
 
 
 def _zero_is_real(rule: MetricRule, config: Mapping[str, Setting]) -> bool:
@@ -254,7 +227,7 @@ def _without_first_passes(steps: Any, values: Any, metric: Metric) -> tuple[Any,
     return (
         steps[~zero],
         values[~zero],
-        _converted(metric, "first passes over a fresh batch (exactly 0) left out"),
+        converted(metric, "first passes over a fresh batch (exactly 0) left out"),
     )
 
 

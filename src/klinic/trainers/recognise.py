@@ -22,10 +22,10 @@ def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tupl
                 did_you_mean(forced, known) or f"known: {', '.join(known)}",
             )
         return Trainer(forced, known[forced].title, "--trainer"), known[forced]
-    have = set(keys)
+    have = list(keys)
     best: tuple[int, str, str] = (0, GENERIC, "")
     for name, table in known.items():
-        stripped = have | {key.removeprefix(prefix) for key in have for prefix in table.strip}
+        stripped = table.bare(have)
         hits = [key for key in table.recognise.keys if key in stripped]
         words = [word for word in table.recognise.text if word in text]
         votes = len(hits) + WORD_VOTES * len(words)
