@@ -128,6 +128,13 @@ def test_a_database_of_several_runs(tmp_path):
     assert found["one"].setting("kl_coef") is None
     said = CliRunner().invoke(group, ["diagnose", str(path)]).output
     assert all(name in said for name in found) and "vanished" not in said
+    with pytest.raises(UnreadableInput, match="3 runs") as trouble:
+        read(path)
+    assert "PATH:NAME" in trouble.value.hint
+    assert read(f"{path}:one").name == "one"
+    with pytest.raises(UnreadableInput, match="no run 'on'") as trouble:
+        read(f"{path}:on")
+    assert trouble.value.hint == "did you mean one?"
 
 
 @pytest.mark.parametrize("name", ["x.db", "x.sqlite"])

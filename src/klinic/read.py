@@ -94,7 +94,7 @@ def read(path: str | Path, **options: Any) -> Run:
         raise UnreadableInput(
             f"it holds {len(found)} runs",
             str(path),
-            "name one of them; klinic diagnose takes them all",
+            "name one of them, as PATH:NAME; klinic diagnose takes them all",
         )
     return found[0]
 
@@ -106,10 +106,20 @@ def read_all(
     mapping: Mapping[str, str] | None = None,
     config: str | Path | None = None,
 ) -> list[Run]:
-    """Read every run under a path. mapping: log key -> role ("entropy") or canonical name.
+    """Read every run under a path, or the one that PATH:NAME names. mapping: log key -> role ("entropy") or canonical name.
 
     Raises UnreadableInput where nothing can be read, BadUsage for an unknown trainer.
     """
+    path, name = _chosen(path)
+    if name is not None:
+        runs = read_all(path, trainer=trainer, mapping=mapping, config=config)
+        if not any(run.name == name for run in runs):
+            names = [run.name for run in runs]
+            near = did_you_mean(name, names)
+            raise UnreadableInput(
+                f"no run {name!r}", str(path), near or f"there are: {', '.join(names[:8])}"
+            )
+        return [run for run in runs if run.name == name]
     wanted = dict(mapping or {})
     extra = configuration(Path(config), required=True) if config else {}
 
@@ -166,6 +176,16 @@ def read_all(
     if not runs and troubles:
         raise troubles[0]
     return with_metrics or runs[:1]
+
+
+def _chosen(path: str | Path) -> tuple[str | Path, str | None]:
+    """A path, and the name that stands after it (``mlflow.db:NAME``) where the whole is no path itself."""
+    text = str(path)
+    if ":" in text and not Path(text).exists():
+        for at in (i for i, letter in enumerate(text) if letter == ":"):
+            if at and Path(text[:at]).exists():
+                return text[:at], text[at + 1 :]
+    return path, None
 
 
 def _by_run(readings: list[Reading]) -> dict[str, list[Reading]]:
