@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from klinic.configuration import configuration_beside, flag_value
-from klinic.read import CHECKPOINT_LIKE
+from klinic.folders import CHECKPOINT_LIKE
 from klinic.run import Run
 from klinic.trainers import tables
 
