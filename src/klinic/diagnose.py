@@ -274,7 +274,15 @@ def _death(facts: Facts) -> list[Note]:
     return [Note(None, f"note.crash-{crash.kind}", said)]
 
 
+def _rests_on(findings: list[Finding]) -> set[str]:
+    """Roles that are evidence of what is present."""
+    shown = [f for f in findings if f.status in ("present", "consequence", "benign")]
+    return {evidence.metric for f in shown for evidence in f.evidence}
+
+
 def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
+    from klinic.advise.bugs import notes as bug_notes
+
     notes: list[Note] = []
     run = facts.run
     present = {f.failure for f in findings if f.status in ("present", "consequence")}
@@ -296,6 +304,7 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
     if spent is not None and "nan" not in present:
         notes.append(Note("kl", "note.plane", asdict(spent)))
     notes += _death(facts)
+    notes += bug_notes(run, _rests_on(findings))
     if not run.curves:
         notes.append(
             Note(

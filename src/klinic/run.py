@@ -108,11 +108,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """Which trainer wrote the log, and what gave it away."""
+    """Which trainer wrote the log, what gave it away, and its version where the log states it ("0.8.0")."""
 
     name: str
     title: str
     because: str
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

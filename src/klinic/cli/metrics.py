@@ -43,6 +43,7 @@ def command(
 ) -> int:
     """How each key was read: its canonical name, unit, definition and conversion; what is missing; the configuration."""
     from klinic.advise import how_to_log
+    from klinic.advise.bugs import known_bugs
     from klinic.read import parse_mapping, read_all
     from klinic.render._layout import wrap
     from klinic.render.as_json import how
@@ -74,6 +75,8 @@ def command(
                         "      ",
                     )
                 )
+            for known in known_bugs(one):
+                lines.append(wrap(known.text(one, spoken), "  ! ", "      "))
             for setting in one.config.values():
                 lines.append(f"  {setting.flag} = {figure(setting.value)}")
             if one.unread_keys:

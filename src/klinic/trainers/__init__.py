@@ -90,21 +90,22 @@ class Knob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number that some versions of a trainer log wrongly, or that is not what its name says.
+    """A number that a trainer, or some of its versions, logs wrongly or under a name that misleads.
 
-    key: of the log (``*`` for any text). versions: in words. keys, without, knobs: how a run shows that it is such a
-    version, as in a case; none of them: the log cannot tell. effect: what klinic does about it.
+    key: of the log, ``*`` for any text; several with a blank between. since, until: the first and the last version ("0.7";
+    none: from the beginning, to this day). keys, without, knobs: what else the log of such a run shows, as in a case.
+    effect: what klinic does about it: converted, left-out, not-comparable, or noted.
     """
 
     key: str
-    versions: str
     en: str
     zh: str
+    since: str = ""
+    until: str = ""
     effect: str = "noted"
     keys: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     knobs: dict[str, tuple[Any, ...]] = {}
-    text: tuple[str, ...] = ()
     source: str = ""
 
 
@@ -126,10 +127,11 @@ class CheckpointRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recognise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Keys and words that give a trainer away."""
+    """Keys and words that give a trainer away, and patterns whose group 1 is its version."""
 
     keys: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
@@ -222,7 +224,9 @@ def _on_base(table: dict[str, Any], raw: dict[str, dict[str, Any]]) -> dict[str,
         return table
     merged = {**{key: value for key, value in base.items() if key != "recognise"}, **table}
     merged["metric"] = [*table.get("metric", ()), *base.get("metric", ())]
-    merged["bugs"] = [*table.get("bugs", ()), *base.get("bugs", ())]
+    # A fork counts its versions anew.
+    of_base = [b for b in base.get("bugs", ()) if not b.get("since") and not b.get("until")]
+    merged["bugs"] = [*table.get("bugs", ()), *of_base]
     for part in ("knob", "log"):
         merged[part] = {**base.get(part, {}), **table.get(part, {})}
     return merged

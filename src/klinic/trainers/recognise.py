@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from klinic.errors import BadUsage, did_you_mean
@@ -21,7 +22,8 @@ def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tupl
                 "--trainer",
                 did_you_mean(forced, known) or f"known: {', '.join(known)}",
             )
-        return Trainer(forced, known[forced].title, "--trainer"), known[forced]
+        table = known[forced]
+        return Trainer(forced, table.title, "--trainer", _version(table, text)), table
     have = list(keys)
     best: tuple[int, str, str] = (0, GENERIC, "")
     for name, table in known.items():
@@ -37,4 +39,13 @@ def recognise(keys: Iterable[str], text: str, forced: str | None = None) -> tupl
         if votes > best[0]:
             best = (votes, name, ", ".join((hits + words)[:3]))
     votes, name, because = best
-    return Trainer(name, known[name].title, because), known[name]
+    table = known[name]
+    return Trainer(name, table.title, because, _version(table, text)), table
+
+
+def _version(table: Table, text: str) -> str:
+    """The trainer's version as the log's words state it (``verl==0.8.0``), "" where they do not."""
+    for pattern in table.recognise.version:
+        if found := re.search(pattern, text):
+            return found.group(1)
+    return ""
