@@ -174,6 +174,11 @@ def test_k3_in_float32_is_never_below_zero() -> None:
     assert plain.min() < 0  # a negative KL where there is none
 
 
+def test_minus_infinity_in_the_padding_is_not_subtracted() -> None:
+    logp = np.array([[-1.0, -np.inf]])
+    assert ins.kl_token_mean(logp, logp - 1, np.array([[1, 0]]), "k1") == 1
+
+
 def test_a_huge_log_ratio_stays_finite() -> None:
     far = np.array([-100.0, 0.0], np.float32)
     assert np.isfinite(ins.k3(far, far[::-1], np.ones(2))).all()
@@ -586,6 +591,10 @@ def test_a_steps_numbers_are_the_functions() -> None:
         "reward_std/group": b["rewards"].reshape(-1, 4).std(1).mean(),
         "len/response_mean": length.mean(),
         "len/response_max": length.max(),
+        "len/right_mean": length[b["rewards"] == 1].mean(),
+        "len/wrong_mean": length[b["rewards"] == 0].mean(),
+        "acc/seq_mean": b["rewards"].mean(),
+        "reward_part/format": 0.2 * b["rewards"].mean(),
         "trunc/frac_finish_length": 1 - ins.ended(b["ids"], mask, 2).mean(),
         "samples/unique_frac": ins.unique_share(b["ids"], mask, 4),
         "relation/reward_len": ins.correlation(b["rewards"], length, every),

@@ -32,7 +32,7 @@ def difference(new: Array, old: Array, mask: Array) -> Array:
     alike(new, old, "log-probs")
     xp = library(new)
     keep = kept(mask, new, "log-probs")
-    # Cut before subtracting: padding may hold -inf - -inf, and a NaN's gradient would come back through the subtraction.
+    # Cut before subtracting: padding may hold -inf in both, of which NumPy warns.
     zero = xp.zeros_like(new)
     return xp.where(keep, new, zero) - xp.where(keep, old, xp.zeros_like(old))
 
