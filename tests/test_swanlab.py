@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracker_files import swanlab_file, swanlab_printed, swanlab_scalar, swanlab_start
+from tracker_files import swanlab_file, swanlab_printed, swanlab_scalar, swanlab_start, wandb_file
 
 from klinic import sources
 from klinic.errors import KlinicError, UnreadableInput
@@ -150,12 +150,32 @@ def test_an_old_local_run_spells_its_names(tmp_path):
     assert len(curve(read(tmp_path), "train/reward").values) == 20
 
 
+def test_a_file_of_swanlab_0_6(tmp_path):
+    def record(kind, **data):
+        return (json.dumps({"model_type": kind, "data": data}) + "\n").encode()
+
+    records = [record("Experiment", id="a", name="mine"), record("Header", backup_type="DEFAULT")]
+    for step in range(40):
+        metric = {"index": step, "data": "NaN" if step == 3 else 0.5, "create_time": "2025"}
+        records.append(
+            record("Scalar", metric=metric, key="train/reward", step=step, epoch=step + 1)
+        )
+    records.append(record("Media", metric={"data": ["x.png"]}, key="image", step=1, epoch=1))
+    records.append(record("Log", message="ValueError: no", level="WARN", epoch=1, create_time=""))
+    place = tmp_path / "run-20250101_000000-abc"
+    write(place, wandb_file(records, b":SWL\xd6\xe1\x01"), "backup.swanlab")
+    run = read(tmp_path)
+    reward = curve(run, "train/reward")
+    assert run.name == "mine" and reward.steps.tolist() == list(range(40))
+    assert math.isnan(reward.values[3]) and reward.values[4] == 0.5
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
         (b":SWL\xd6\xe1\x02", "no whole record"),
         (swanlab_file(rows(1, 1))[:30], "no whole record"),
-        (swanlab_file(rows(1, 1), version=1), "version 1"),
+        (swanlab_file(rows(1, 1), version=3), "version 3"),
         (b"version https://git-lfs.github.com/spec/v1\n", "does not begin like one"),
         (b":SW", "does not begin like one"),
     ],

@@ -2,7 +2,8 @@
 
 Frames as wandb's (:mod:`klinic.sources.blocks`). Messages: swanlab/proto of SwanLab 0.10. Record: start 10 {name 4, started
 12}, scalar 13 {key 1, step 2, value 5 {number 1}}, log 16 {line 1}. A number of 0 is not written. The configuration stands
-in files/config.yaml beside. Media (14) is not read.
+in files/config.yaml beside. Media (14) is not read. Before 0.8 a record was a line of JSON (version 1, swanlab/proto/v0.py of
+SwanLab 0.6).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import BinaryIO
 
 from klinic.errors import UnreadableInput
 from klinic.sources.blocks import FILE_HEADER, records
+from klinic.sources.jsonl import loads
 from klinic.sources.points import Points
+from klinic.sources.rows import number as number_of
 from klinic.sources.swanlab.local import complete
 from klinic.sources.wire import BYTES, FIXED64, VARINT, fields, signed, text
 
 MAGIC = b":SWL\xd6\xe1"  # ":SWL", u16 0xE1D6; then u8 version
-VERSION = 2
+VERSIONS = (1, 2)
 START, SCALAR, LOG = 10, 13, 16
 NUMBER, NUMBER_SIZE = 1 << 3 | FIXED64, 9  # the field of a double, and its bytes
 CONSOLE_LIMIT = 64 << 20  # bytes of the console that are kept; what went wrong stands at its end
@@ -46,9 +49,9 @@ def history(stream: BinaryIO, head: bytes, at: str) -> History:
             at,
             "copy the file again, or name the run's text log",
         )
-    if head[6] != VERSION:
+    if head[6] not in VERSIONS:
         raise UnreadableInput(
-            f"a SwanLab file of version {head[6]}; klinic reads version {VERSION}",
+            f"a SwanLab file of version {head[6]}; klinic reads versions {VERSIONS[0]} and {VERSIONS[1]}",
             at,
             "export the run as CSV from SwanLab's page, or name the run's text log",
         )
@@ -59,8 +62,11 @@ def history(stream: BinaryIO, head: bytes, at: str) -> History:
             continue
         count += 1
         try:
-            _record(record, found, keys)
-        except (ValueError, struct.error):
+            if head[6] == 1:
+                _old_record(record, found)
+            else:
+                _record(record, found, keys)
+        except (ValueError, RecursionError, struct.error):
             found.broken += 1
     complete(found, Path(at).parent)
     if not count and not found.scalars.keys:
@@ -92,6 +98,22 @@ def _record(data: bytes, found: History, keys: dict[bytes, str]) -> None:
                     found.started = float(
                         next((e for part, _, e, _ in fields(data, c, d) if part == 1), 0)
                     )
+
+
+def _old_record(data: bytes, found: History) -> None:
+    """A line of JSON, as SwanLab wrote it before 0.8: {"model_type", "data"}."""
+    document = loads(data.decode("utf-8", "replace"))
+    if not isinstance(document, dict) or not isinstance(document.get("data"), dict):
+        return
+    kind, held = document.get("model_type"), document["data"]
+    if kind == "Scalar" and isinstance(held.get("metric"), dict):
+        step, value = held.get("step"), number_of(held["metric"].get("data"))
+        if isinstance(step, int) and not isinstance(step, bool) and value is not None:
+            found.scalars.add(str(held.get("key", "")), step, value)
+    elif kind == "Log":
+        found.console += f"{held.get('message', '')}\n".encode()
+    elif kind == "Experiment":
+        found.name = str(held.get("name") or "")
 
 
 def _scalar(data: bytes, begin: int, end: int, found: History, keys: dict[bytes, str]) -> None:
