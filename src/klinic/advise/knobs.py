@@ -15,11 +15,7 @@ MOST_OF_CARD = (
     0.95  # a sampler's context and graphs live outside its pool (vLLM, --gpu-memory-utilization)
 )
 NORM_LIMIT = 1.0  # where none is set (0): what TRL, verl and OpenRLHF have by default
-LOSS_AGGREGATIONS = {
-    "trl": ("dr_grpo", ("dr_grpo", "dapo")),
-    "lab": ("constant", ("constant", "token")),
-    "verl": ("token-mean", ("token-mean", "seq-mean-token-sum-norm")),
-}
+NAMED = ("dr_grpo", "sequence")  # next values that every trainer spells in its own way
 
 
 def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | None:
@@ -52,22 +48,36 @@ def action(treatment: Treatment, finding: Finding, facts: Facts) -> Action | Non
     given = finding.evidence[0].values.get("next", {}) if finding.evidence else {}
     if treatment.to is AS_SAID and treatment.knob not in given:
         return None
-    new = given.get(treatment.knob) or _new(treatment, old, run.trainer.name)
+    new = given.get(treatment.knob) or _new(treatment, old, knob)
+    if old in knob.already or (new is None and treatment.to in NAMED):
+        return None
     if _stands(old, new) or (new is None and old is not None) or (new is not None and new == old):
         return None
     if treatment.knob == "max_grad_norm" and _binds_nowhere(new, facts):
         return None
-    flag = knob.flag
+    style = knob.style or table.style
+    flag = flag_in(knob.flag, style)
     return Action(
         "set",
         treatment.knob,
         flag,
         old,
         new,
-        command(flag, new, knob.style or table.style) if treatment.knob in table.knob else None,
+        command(knob.flag, new, style) if treatment.knob in table.knob else None,
         treatment.restart,
         f"action.{treatment.why or treatment.knob}",
         finding.failure,
+    )
+
+
+def lacks_knob(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
+    """Whether the treatment would be next and this trainer has no such setting."""
+    name = facts.run.trainer.name
+    return (
+        treatment.kind == "set"
+        and name != GENERIC
+        and treatment.knob not in tables()[name].knob
+        and _applies(treatment, finding, facts)
     )
 
 
@@ -109,10 +119,12 @@ def _applies(treatment: Treatment, finding: Finding, facts: Facts) -> bool:
     )
 
 
-def _new(treatment: Treatment, old: Any, trainer: str) -> Any:
-    if treatment.knob == "loss_aggregation":
-        to, already = LOSS_AGGREGATIONS.get(trainer, (treatment.to, ()))
-        return None if old in already else to
+def _new(treatment: Treatment, old: Any, knob: Knob) -> Any:
+    spelled = str(treatment.to).lower()
+    if spelled in knob.values:
+        return knob.values[spelled]
+    if treatment.to in NAMED and knob.flag != treatment.knob:
+        return None
     if treatment.to is not None:
         if treatment.knob == "kl_coef" and isinstance(old, int | float) and old >= treatment.to:
             return _round(old * 3)
@@ -145,13 +157,40 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
+def flag_in(flag: str, style: str) -> str:
+    """A flag as the trainer's configuration names it: a line of YAML has no dashes before it."""
+    return flag.lstrip("-") if style in ("yaml", "json") else flag
+
+
 def command(flag: str, new: Any, style: str) -> str | None:
-    """A flag with its value as the trainer takes it; None where the next value is unknown."""
+    """A flag with its value as the trainer takes it; None where the next value is unknown.
+
+    style: cli (``--beta 0.1``), switch (``--use-tis``, no value), override and python (``a.b=1``), yaml (``beta: 0.1``),
+    json (``'{"method.cliprange": 0.1}'``, one argument).
+    """
     if new is None:
         return None
+    if style == "switch" and str(new).lower() == "true":
+        return flag
     text = f"{new:g}" if isinstance(new, float) else str(new)
-    if style == "override":
+    if style in ("yaml", "json", "override") and isinstance(new, bool):
+        text = text.lower()
+    if style == "json":
+        word = isinstance(new, str) and text.lower() not in ("true", "false")
+        return f"""'{{"{flag_in(flag, style)}": {f'"{text}"' if word else text}}}'"""
+    if style in ("override", "python"):
         return f"{flag}={text}"
-    if style == "python":
-        return f"{flag}={text}"
+    if style == "yaml":
+        return f"{flag_in(flag, style)}: {text}"
     return f"{flag} {text}"
+
+
+def line_in(how: str, style: str) -> str:
+    """Flags of a command line (``--a 1 --b``) as the lines of a YAML configuration, for a trainer that takes those."""
+    if style != "yaml" or not how.startswith("--"):
+        return how
+    pairs = [part.split(maxsplit=1) for part in how[2:].split(" --")]
+    lines = [f"{flag}: {rest[0] if rest else 'true'}" for flag, *rest in pairs]
+    return ", ".join(
+        line.replace(": True", ": true").replace(": False", ": false") for line in lines
+    )

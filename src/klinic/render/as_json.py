@@ -91,7 +91,7 @@ def _hit_rate(main: Finding | None) -> dict[str, Any] | None:
 
 def note_text(sentence: str, values: dict[str, Any], lang: str) -> str:
     """A note as a sentence; counts of what a log holds are spelled out in the language."""
-    if sentence in ("note.absent", "note.bug"):
+    if sentence in ("note.absent", "note.bug", "note.no-knob"):
         return str(values.get(lang, ""))
     if "holds" in values:
         kinds = [

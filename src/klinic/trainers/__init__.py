@@ -78,12 +78,18 @@ class MetricRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Knob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One setting of a trainer: its flag, and the names under which a configuration holds it."""
+    """One setting of a trainer: its flag, and the names under which a configuration holds it.
+
+    values: what this trainer writes for a value in klinic's words (``dr_grpo``, ``true``). already: its own values that
+    do what klinic would ask for.
+    """
 
     flag: str
     config: tuple[str, ...] = ()
     default: Any = None
     style: str = ""
+    values: dict[str, Any] = {}
+    already: tuple[Any, ...] = ()
     note_en: str = ""
     note_zh: str = ""
     source: str = ""
@@ -117,6 +123,14 @@ class LogHint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     how_zh: str = ""
 
 
+class Without(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a trainer has no such knob."""
+
+    en: str
+    zh: str
+    source: str = ""
+
+
 class CheckpointRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a saved policy looks on disk."""
 
@@ -145,6 +159,7 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     style: str = "cli"
     metric: tuple[MetricRule, ...] = ()
     knob: dict[str, Knob] = {}
+    without: dict[str, Without] = {}
     log: dict[str, LogHint] = {}
     checkpoint: CheckpointRule = CheckpointRule()
     bugs: tuple[Bug, ...] = ()
@@ -227,8 +242,10 @@ def _on_base(table: dict[str, Any], raw: dict[str, dict[str, Any]]) -> dict[str,
     # A fork counts its versions anew.
     of_base = [b for b in base.get("bugs", ()) if not b.get("since") and not b.get("until")]
     merged["bugs"] = [*table.get("bugs", ()), *of_base]
-    for part in ("knob", "log"):
+    for part in ("knob", "log", "without"):
         merged[part] = {**base.get(part, {}), **table.get(part, {})}
+    for knob in table.get("without", ()):  # what the base has and the fork has not
+        merged["knob"].pop(knob, None)
     return merged
 
 
