@@ -16,7 +16,7 @@ from klinic.cli._options import (
     trainer_option,
     write,
 )
-from klinic.run import Curve
+from klinic.run import Curve, Run
 
 
 @click.command("metrics")
@@ -42,13 +42,11 @@ def command(
     output: Path | None,
 ) -> int:
     """How each key was read: its canonical name, unit, definition and conversion; what is missing; the configuration."""
-    from klinic.advise import how_to_log
     from klinic.advise.bugs import known_bugs
     from klinic.read import parse_mapping, read_all
     from klinic.render._layout import wrap
-    from klinic.render.as_json import how
     from klinic.text import figure, say
-    from klinic.vitals import STAND_INS, VITALS, players
+    from klinic.trainers import GENERIC
 
     spoken = language(lang)
     lines: list[str] = []
@@ -85,21 +83,54 @@ def command(
                         say("metrics.unread", spoken, keys=", ".join(one.unread_keys)), "  ", "    "
                     )
                 )
-        for role in [*VITALS, "zero_std", "trunc", "mismatch", "grad_norm"]:
-            if not players(role, one.curves) and not any(
-                players(other, one.curves) for other in STAND_INS.get(role, ())
-            ):
-                advice = how(how_to_log(one, role), spoken)
-                lines.append(
-                    wrap(
-                        say("metrics.missing", spoken, metric=role)
-                        + (f"; {say('text.how_to_log', spoken, how=advice)}" if advice else ""),
-                        "  ",
-                        "      ",
-                    )
-                )
+        lines += _missing(one, spoken)
+        if only_missing and one.trainer.name == GENERIC:
+            lines += _dashboard(one, spoken)
     write("\n".join(lines) + "\n", output)
     return 0
+
+
+def _missing(run: Run, lang: str) -> list[str]:
+    """One paragraph a role that is not logged: its flag or line, and what cannot be diagnosed without it."""
+    from klinic.advise.missing import lacks
+    from klinic.diagnose import judge
+    from klinic.render._layout import wrap
+    from klinic.render.as_json import how
+    from klinic.text import say, say_in
+
+    lines = []
+    for lack in lacks(judge(run)):
+        role = lack.missing.metric
+        told = [say("metrics.missing", lang, metric=role)]
+        if advice := how(lack.missing, lang):
+            told.append(
+                say("text.how_to_log", lang, how=advice)
+                if lack.own
+                else say_in("advise", "no-flag", lang, trainer=run.trainer.title, how=advice)
+            )
+        if lack.stand_in:
+            told.append(say_in("advise", "stand-in", lang, metric=lack.stand_in))
+        if lack.blind:
+            told.append(say_in("advise", "blind", lang, failures=", ".join(lack.blind)))
+        lines.append(wrap(("；" if lang == "zh" else "; ").join(told), "  ", "      "))
+    return lines
+
+
+def _dashboard(run: Run, lang: str) -> list[str]:
+    """The minimal dashboard of a hand-written loop as a checklist."""
+    from klinic.advise.missing import checklist
+    from klinic.render._layout import wrap
+    from klinic.text import say_in
+
+    lines, when = [say_in("advise", "dashboard.title", lang)], ""
+    for item, logged in checklist(run):
+        if item.when != when:
+            when = item.when
+            lines.append("  " + say_in("advise", f"dashboard.{when}", lang))
+        what = item.zh if lang == "zh" else item.en
+        box = "[x]" if logged else "[ ]"
+        lines.append(wrap(f"{box} {item.key + ': ' if item.key else ''}{what}", "    ", "        "))
+    return lines
 
 
 def _by_layer(curves: Iterable[Curve]) -> list[tuple[str, list[Curve]]]:
