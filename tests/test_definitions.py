@@ -116,6 +116,17 @@ def test_klinic_metrics_shows_it(case: dict[str, Any], tmp_path: Path) -> None:
         assert curve.metric.conversion in text
 
 
+@pytest.mark.parametrize("case", CASES, ids=_ids)
+def test_what_was_done_is_said_in_chinese(case: dict[str, Any]) -> None:
+    from klinic.advise.conversions import conversion_in
+
+    curve = read(case).curves.get(case["name"])
+    if curve is not None and curve.metric.conversion:
+        said = conversion_in(curve.metric.conversion, "zh")
+        assert re.search("[\u4e00-\u9fff]", said), said
+        assert said.count("；") == curve.metric.conversion.count("; ")
+
+
 def listed() -> list[tuple[str, str]]:
     """Trainer and key of every entry of the shared notes that speaks of such a trait."""
     found = []

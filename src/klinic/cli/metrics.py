@@ -148,12 +148,14 @@ def _by_layer(curves: Iterable[Curve]) -> list[tuple[str, list[Curve]]]:
 
 
 def _how_read(curve: Curve, lang: str) -> list[str]:
+    from klinic.advise.conversions import conversion_in
     from klinic.render._layout import wrap
     from klinic.text import say
 
     m = curve.metric
     what = f"{m.source_key}  {say('text.read_as', lang)} {m.name} [{m.unit}], {len(curve.values)}"
-    how = [m.definition, m.conversion, say("metrics.derived", lang) if m.derived_from else ""]
+    done = conversion_in(m.conversion, lang) if m.conversion else ""
+    how = [m.definition, done, say("metrics.derived", lang) if m.derived_from else ""]
     return [
         wrap(what, "  ", "      "),
         wrap("; ".join(part for part in how if part), "      ", "      "),
