@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from klinic.curves.plane import overspent
-from klinic.diagnosis import Diagnosis, Finding, Missing, Note
+from klinic.diagnosis import STATUSES, Diagnosis, Finding, Missing, Note
 from klinic.errors import BadUsage, did_you_mean
 from klinic.facts import FEW, SOME, Facts, NotLogged
 from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
@@ -56,13 +56,16 @@ def diagnose_all(
     **options: Any,
 ) -> list[Diagnosis]:
     """Diagnose every run under a path, worst first."""
-    order = {"failing": 0, "caution": 1, "unclear": 2, "healthy": 3}
-    found = [judge(run, only, skip, thresholds) for run in read_all(path, **options)]
+    return worst_first(judge(run, only, skip, thresholds) for run in read_all(path, **options))
+
+
+def worst_first(found: Iterable[Diagnosis]) -> list[Diagnosis]:
+    """Diagnoses by status, and those of one status by the severity of what was found."""
     return sorted(
         found,
         key=lambda d: (
-            order[d.status],
-            SEVERITIES.index(d.main.severity) if d.main and d.main.severity else 9,
+            STATUSES.index(d.status),
+            SEVERITIES.index(d.main.severity) if d.main and d.main.severity else len(SEVERITIES),
         ),
     )
 
@@ -317,6 +320,16 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
             notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
     if "counted" in run.notes and run.curves:
         notes.append(Note(None, "note.counted", {}))
+    if passed := run.holds.get("bytes passed over", 0):
+        notes.append(Note(None, "note.skimmed", {"size": f"{passed / 1e9:.1f}"}))
+    if torn := [event for event in run.events if event.kind == "states-disagree"]:
+        notes.append(
+            Note(
+                None,
+                "note.states",
+                {"other": torn[0].at, "step": torn[0].step, "read": torn[0].lines[0]},
+            )
+        )
     if len(run.segments) > 1:
         notes.append(
             Note(

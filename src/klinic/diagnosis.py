@@ -71,6 +71,9 @@ class Note:
     values: dict[str, Any] = field(default_factory=dict)
 
 
+STATUSES = ("failing", "caution", "unclear", "healthy")  # worst first
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The whole answer for one run."""

@@ -1,10 +1,11 @@
 """Which files of a folder form one run. It is decided here, and for trackers' folders in :mod:`klinic.trackers`.
 
 * A file is one run. ``-`` is standard input.
-* In a folder, all logs that lie directly in one folder are one run; folders below are runs of their own, except those
-  named after a process or for logs alone (logs, latest, trainer, orchestrator): they belong to the run above them.
-* Checkpoint folders belong to the run above them; of the ``trainer_state.json`` files in them only the newest
-  is read, since each holds the whole history so far.
+* In a folder, all logs that lie directly in one folder are one run, unless their numbers contradict each other
+  (:mod:`klinic.sources.jobs`); folders below are runs of their own, except those named after a process or for logs alone
+  (logs, latest, trainer, orchestrator): they belong to the run above them.
+* Checkpoint folders belong to the run above them; of the ``trainer_state.json`` files in them the newest is read,
+  since each holds the whole history so far; that the others agree is checked (:mod:`klinic.states`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from klinic.configuration import CONFIG_NAMES, MODEL_FILES
 from klinic.errors import UnreadableInput
 from klinic.trackers import Log, gathered, of_wandb_itself
 
+SCHEDULER_SUFFIX = re.compile(r"^\.[oe]\d+$")  # PBS and SGE: train.o4711
 LOG_SUFFIXES = {
     ".log",
     ".txt",
@@ -131,7 +133,7 @@ def _may_be_log(path: Path) -> bool:
     if of_wandb_itself(path):
         return False
     if sources.claimed_by(path.name) is None and (
-        path.suffix.lower() not in LOG_SUFFIXES
+        (path.suffix.lower() not in LOG_SUFFIXES and not SCHEDULER_SUFFIX.match(path.suffix))
         or path.name.startswith(".")
         or path.name in MODEL_FILES
         or NOT_LOGS.search(path.name)

@@ -20,7 +20,9 @@ from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.folders import CHECKPOINT_LIKE, name_of, run_folders
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
+from klinic.sources.jobs import runs_of
 from klinic.sources.rows import Reading, Vocabulary
+from klinic.states import compare_states
 from klinic.trackers import RUNS
 from klinic.trainers import in_parts, known, tables
 from klinic.trainers.convert import Converted, convert
@@ -97,8 +99,9 @@ def read_all(
     for folder, logs in run_folders(place).items():
         readings, missed = sources.read_files(logs, str(folder), words)
         troubles += missed
-        readings = [reading for reading in readings if not reading.rollouts or reading.logged]
-        found = _by_run(readings)
+        for reading in readings:
+            compare_states(reading)
+        found = _by_run(runs_of([r for r in readings if not r.rollouts or r.logged]))
         for part, parts in found.items():
             # What lies beside a file of several runs is of none of them in particular.
             home = folder if len(found) == 1 or not part else None

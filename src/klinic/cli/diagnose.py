@@ -57,11 +57,12 @@ def command(
 ) -> int:
     """Is it healthy, or which failure is it; since when; what to change first; where to go back to.
 
-    RUN is a log file, a folder, or - for standard input. Exit code: 0 healthy or caution, 1 failing, 2 unreadable
+    RUN is a log file, a folder, or - for standard input; several runs give a table, worst first (--all: each in full).
+    Exit code: 0 healthy or caution, 1 failing, 2 unreadable
     or misused, 3 unclear.
     """
     from klinic.cli._options import write
-    from klinic.diagnose import diagnose_all
+    from klinic.diagnose import diagnose_all, worst_first
     from klinic.failures import SEVERITIES
     from klinic.read import parse_mapping
     from klinic.render import renderer
@@ -78,9 +79,7 @@ def command(
             mapping=parse_mapping(mapping),
             config=config,
         )
-    if len(runs) > 1:
-        order = ["failing", "caution", "unclear", "healthy"]
-        found.sort(key=lambda answer: order.index(answer.status))
+    found = worst_first(found)
     write(
         show.render(found, spoken, everything=everything, colour=output is None and _colour()),
         output,

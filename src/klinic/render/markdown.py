@@ -7,12 +7,18 @@ from typing import Any
 
 from klinic.diagnosis import Diagnosis
 from klinic.render import _words as words
+from klinic.render._table import HEADS, cells, totals
 from klinic.text import page, say
 
 
 def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
-    """One section a run."""
-    return "\n".join(_section(answer, lang) for answer in diagnoses)
+    """One section a run, below a table where there are several."""
+    sections = "\n".join(_section(answer, lang) for answer in diagnoses)
+    if len(diagnoses) < 2:
+        return sections
+    head, *rows = (f"| {' | '.join(map(_cell, row))} |" for row in cells(diagnoses, lang))
+    rule = "|" + "---|" * len(HEADS)
+    return "\n".join([totals(diagnoses, lang), "", head, rule, *rows, "", sections])
 
 
 def _section(answer: Diagnosis, lang: str) -> str:

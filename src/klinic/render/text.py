@@ -9,6 +9,7 @@ from klinic.diagnosis import Diagnosis, Finding
 from klinic.failures import Evidence
 from klinic.render import _words as words
 from klinic.render._layout import WIDTH, columns, pad, wrap
+from klinic.render._table import table, totals
 from klinic.text import page, say
 
 COLOURS = {
@@ -35,7 +36,10 @@ AGAINST = 3
 
 
 def render(diagnoses: Sequence[Diagnosis], lang: str, **options: Any) -> str:
-    """One block a run, worst first."""
+    """One run as a block; several as a table, and as blocks too where everything is asked for."""
+    if len(diagnoses) > 1 and not options.get("everything"):
+        last = wrap(say("table.one", lang))
+        return "\n".join([totals(diagnoses, lang), "", *table(diagnoses, lang), "", last]) + "\n"
     return "\n".join(
         _block(answer, lang, bool(options.get("colour")), bool(options.get("everything")))
         for answer in diagnoses

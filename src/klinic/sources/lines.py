@@ -20,39 +20,32 @@ def lines(stream: BinaryIO, head: bytes = b"") -> Iterator[tuple[int, str | None
         chunk = stream.read(CHUNK)
         block = rest + chunk
         if not block:
-            return
-        pieces = block.split(b"\n")
-        rest = pieces.pop() if chunk else b""
-        if not chunk and not pieces[-1]:
-            pieces.pop()  # the file ends with a line end, not with an empty line
-        for piece in pieces:
             if skipping:
-                skipping = False
                 yield number, None
-            elif len(piece) > LINE_LIMIT:
-                yield number, None
-            else:
-                yield from ((number, part) for part in _parts(piece))
-            number += 1
+            return
+        ends = block.rfind(b"\n") + 1 if chunk else len(block)
+        rest = block[ends:]
+        if ends:
+            # Decoded together: a call a line costs more than the decoding.
+            pieces = block[:ends].decode("utf-8", "replace").split("\n")
+            if not pieces[-1]:
+                pieces.pop()  # it ends with a line end, not with an empty line
+            glued = b"\r" in block
+            for piece in pieces:
+                if skipping or len(piece) > LINE_LIMIT:
+                    skipping = False
+                    yield number, None
+                elif glued and "\r" in piece:
+                    yield from ((number, part) for part in piece.split("\r") if part)
+                else:
+                    yield number, piece
+                number += 1
         if len(rest) > LINE_LIMIT:
             # A log glued together by carriage returns alone is still read piece by piece.
             head_part, found, tail = rest.rpartition(b"\r")
             if found and len(tail) <= LINE_LIMIT and not skipping:
-                yield from ((number, part) for part in _parts(head_part))
+                glued_text = head_part.decode("utf-8", "replace")
+                yield from ((number, part) for part in glued_text.split("\r") if part)
                 rest = tail
             else:
                 skipping, rest = True, b""
-        if not chunk:
-            if skipping:
-                yield number, None
-            return
-
-
-def _parts(piece: bytes) -> Iterator[str]:
-    text = piece.decode("utf-8", "replace")
-    if "\r" not in text:
-        yield text
-        return
-    for part in text.split("\r"):
-        if part:
-            yield part

@@ -31,6 +31,8 @@ STEP_KEYS = (
     "train/step",
 )
 ID_CHARS = 8  # of a run's number, where several runs of one file have one name
+RANKS_APART = 2  # steps that a process may be ahead of another: every update waits for all
+RANKS_SEEN = 64  # points looked back at: those of the last steps
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
 EVENTS_KEPT = 100  # of each kind: the first say how it began, as many of the last how it ended
 
@@ -42,6 +44,17 @@ class Column:
 
     def __init__(self) -> None:
         self.steps, self.values = array("q"), array("d")
+
+    def late_rank(self, step: int) -> bool:
+        """Whether a row of an earlier step is that of a slower process: all print their own, and one is still missing."""
+        last, earlier = self.steps[-1], [at for at in self.steps[-RANKS_SEEN:] if at != step]
+        each = Counter(earlier)
+        each.pop(last, None)  # the others have not all come to it
+        return (
+            bool(each)
+            and last - step <= RANKS_APART
+            and self.steps[-RANKS_SEEN:].count(step) < max(each.values())
+        )
 
     def cut(self, step: int) -> None:
         """Forget every point at or after ``step``; the restarted run writes them again."""
@@ -68,7 +81,8 @@ class Reading:
     """What one file gave: columns by the log's own key, configuration, events, and counts of what it holds.
 
     Rows arrive in the order of the log. A step that goes back, for a key already seen at a later step, is a
-    restart: the rows from that step on are the newer ones, the older ones are dropped and the segment is kept.
+    restart: the rows from that step on are the newer ones, the older ones are dropped and the segment is kept. Where every
+    process prints its own row of each step, they may come a little out of order; that restarts nothing.
     vocabulary: free text is full of other numbers, so a console row counts only if it holds a known key.
     """
 
@@ -96,12 +110,10 @@ class Reading:
         """Add one row. Values may be NaN or infinite."""
         if not values:
             return
-        if (
-            self.last_step is not None
-            and step < self.last_step
-            and any(self._latest(key) > step for key in values)
-        ):
-            self._restart(step)
+        if self.last_step is not None and step < self.last_step:
+            behind = [key for key in values if self._latest(key) > step]
+            if behind and not self.columns[behind[0]].late_rank(step):
+                self._restart(step)
         for key, value in values.items():
             column = self.columns.get(key)
             if column is None:
@@ -150,6 +162,41 @@ class Reading:
         self.logged = kept
         self._first, self._rewound, self.last_step = step, step, None
 
+    @property
+    def first_step(self) -> int | None:
+        """The first step of all segments."""
+        return self.segments[0].first if self.segments else self._first
+
+    def go_on(self, later: Reading) -> None:
+        """Add the rows of the log in which the run went on: from its first step on they are the newer ones."""
+        begins = later.first_step
+        if begins is None:
+            return
+        if self.last_step is not None and begins <= self.last_step:
+            self._restart(begins)
+        elif self.last_step is not None:
+            self.segments.append(Segment(self._first or 0, self.last_step, self._rewound))
+            self._first, self._rewound = begins, None
+        for key, column in later.columns.items():
+            self.put(key, column.steps, column.values)
+        opened = later.closed_segments()
+        if self._rewound is not None and opened:
+            opened = (Segment(opened[0].first, opened[0].last, self._rewound), *opened[1:])
+        self.segments += opened[:-1]
+        self._first, self.last_step, self._rewound = (
+            opened[-1].first,
+            opened[-1].last,
+            opened[-1].rewound_to,
+        )
+        self.logged += later.logged
+        self.superseded += later.superseded
+        for key, found in later.config.items():
+            self.config.setdefault(key, found)
+        for event in later.events:
+            self._keep(event)
+        self.holds += later.holds
+        self.unknown += later.unknown
+
     def closed_segments(self) -> tuple[Segment, ...]:
         """All segments, the running one last."""
         if self._first is None or self.last_step is None:
@@ -158,10 +205,12 @@ class Reading:
 
     def note(self, kind: str, at: str, lines: tuple[str, ...], since: int | None = None) -> None:
         """Keep an event: of each kind the first and the last ones. since: the last step when it began, if not now."""
-        first, last = self._events.setdefault(kind, ([], deque(maxlen=EVENTS_KEPT)))
-        step = self.last_step if since is None else since
-        (first if len(first) < EVENTS_KEPT else last).append(Event(kind, at, step, lines))
+        self._keep(Event(kind, at, self.last_step if since is None else since, lines))
         self.holds[kind] += 1
+
+    def _keep(self, event: Event) -> None:
+        first, last = self._events.setdefault(event.kind, ([], deque(maxlen=EVENTS_KEPT)))
+        (first if len(first) < EVENTS_KEPT else last).append(event)
 
     @property
     def events(self) -> list[Event]:

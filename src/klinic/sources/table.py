@@ -22,11 +22,18 @@ def sniff(name: str, head: str) -> bool:
     header, first = _cells(rows[0], delimiter), _cells(rows[1], delimiter)
     if len(header) < 2 or any(number(cell) is not None for cell in header if cell.strip()):
         return False
+    if cut_line(header):
+        return False
     return (
         len(first) == len(header)
         and sum(number(cell) is not None for cell in first) >= 1
         and all(len(cell) < 200 for cell in header)
     )
+
+
+def cut_line(header: list[str]) -> bool:
+    """Whether these are no names of columns but a console line cut at its commas, such as ``[1,0]<stdout>: ...``."""
+    return any(cell.count("[") != cell.count("]") for cell in header)
 
 
 def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:

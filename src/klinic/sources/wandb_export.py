@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from klinic.sources.lines import LINE_LIMIT, lines
 from klinic.sources.rows import Reading, number
+from klinic.sources.table import cut_line
 
 ORDER = 25  # before any other CSV
 BETWEEN = " - "
@@ -24,6 +25,7 @@ def sniff(name: str, head: str) -> bool:
         len(header) >= 2
         and BETWEEN not in header[0]
         and bool(header[0])
+        and not cut_line(header)
         and all(BETWEEN in column for column in header[1:])
     )
 

@@ -21,6 +21,7 @@ _BANNER = re.compile(
     r"|\bpipeline step (?P<roll>\d+) (?:start|finished)"
     r"|^[Ee]poch: (?P<epoch>\d+) ?\| ?[Ss]tep: (?P<chat>\d+) ?\|"
 )
+_OF_BANNERS = ("= Step ", "Train step ", "pipeline step ", "poch: ")  # it cannot match without
 _CHAT = re.compile(r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\|")
 _OPENS_DICTIONARY = re.compile(r"(?:^|- )Step (\d+):\s*$")
 _SECTION = re.compile(r"^\W*(?P<name>[A-Z]\w+(?: \w+)*?)(?: Results)?:$")
@@ -47,6 +48,11 @@ class Blocks:
         self.rollout: int | None = None
         self._epoch, self._before, self._last = 0, 0, 0
 
+    @property
+    def open(self) -> bool:
+        """Whether any line may be a part of a block."""
+        return self.step is not None or self.dictionary is not None or self.panel is not None
+
     def take(self, text: str) -> Row | bool:
         """A finished row; True where the line belongs to a block; False where it is none of ours."""
         line = text.strip()
@@ -54,13 +60,16 @@ class Blocks:
             return self._printed(line)
         if self.panel is not None:
             return self._in_panel(text, line)
-        if (opened := _OPENS_DICTIONARY.search(line)) is not None:
+        if line.endswith(":") and (opened := _OPENS_DICTIONARY.search(line)) is not None:
             self.step, self.dictionary, self.depth = int(opened.group(1)), [], 0
             return True
         if line.startswith("╭") and " Metrics " in line:
             self.panel, self.group = {}, ""
             return True
-        if (banner := _BANNER.search(line)) is not None:
+        if (
+            any(word in line for word in _OF_BANNERS)
+            and (banner := _BANNER.search(line)) is not None
+        ):
             return self._banner(banner)
         if (
             "reward/avg_raw_reward: " in line

@@ -53,6 +53,11 @@ class Crashes:
         self._open: dict[str, tuple[str, int | None, deque[str]]] = {}
         self._said: set[str] = set()  # processes whose traceback has come to its last line
 
+    @property
+    def open(self) -> bool:
+        """Whether a traceback may go on."""
+        return bool(self._open)
+
     def take(self, at: int, text: str) -> bool:
         """Whether the line belongs to a traceback or is a last word; ``at`` is its number in the file."""
         if not self._open and not _likely(text):
@@ -101,6 +106,11 @@ class Crashes:
         self._said.discard(process)
         self.reading.note("traceback", where, tuple(lines), since)
 
+    def went_on(self) -> None:
+        """A row was logged: what was said to its end before it is over."""
+        for process in [p for p in self._open if p in self._said]:
+            self._close(process)
+
     def end(self) -> None:
         """The log ends here: close what is open."""
         for process in list(self._open):
@@ -108,7 +118,7 @@ class Crashes:
 
 
 def _likely(text: str) -> bool:
-    """A cheap look at every line of a log: whether a traceback or a last word may begin here."""
+    """Whether a traceback or a last word may begin here."""
     if text.startswith(_ROWS) or "step:" in text[:60]:
         return False
     return _OPENS in text or 'File "' in text or "ray::" in text or sign_of(text) is not None

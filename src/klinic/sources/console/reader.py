@@ -9,6 +9,9 @@ from typing import Any, BinaryIO
 
 from klinic.sources.console.blocks import Blocks
 from klinic.sources.console.crash import Crashes
+from klinic.sources.console.ranks import Ranks
+from klinic.sources.console.signs import WORDS
+from klinic.sources.console.skim import Skim, long_log
 from klinic.sources.grammar import Row, grammars
 from klinic.sources.grammar.dicts import literal
 from klinic.sources.lines import lines
@@ -35,6 +38,25 @@ _NEGATIVE_KL = re.compile(r"KL divergence is starting to become negative: (-[\d.
 _NOT_FINITE = re.compile(
     r"grad_norm is not finite|non-finite (?:loss|grad)|loss is (?:nan|inf)", re.IGNORECASE
 )
+# Nearly all lines of a log say nothing of the kind, and this is asked of every one: the words without which no pattern
+# can match (lower case), none of which holds another.
+_ALARMING = (
+    *WORDS,
+    "traceback",
+    'file "',
+    "ray::",
+    "kl divergence is",
+    "failed to parse",
+    "time",
+    "exception",
+    "error",
+    "finite",
+    "loss is",
+)
+_ALARMING = tuple(word for word in _ALARMING if not any(o != word and o in word for o in _ALARMING))
+_OF_BLOCKS = ("step", "poch", "╭", "avg_raw_reward")
+# What every row without a dictionary carries: no grammar of klinic.sources.grammar can match without it.
+_STEPPED = re.compile(r"(?:step|iter(?:ation)?|update)[\s=:#|\[]*\d")
 UNKNOWN_KEPT = 200
 MAIN_KIND = 5  # rows without a step are taken only where they are this many times the others
 LAG_STEPS = 3  # a drawn bar may be this far behind
@@ -48,9 +70,11 @@ class Console:
         self.reading = reading
         self.bar: tuple[int, int] | None = None
         self.reached: dict[int, int] = {}  # total of a bar -> how far it came
-        self.stepless: list[tuple[Row, tuple[int, int] | None]] = []
+        self.stepless: list[tuple[Row, tuple[int, int] | None, str]] = []
         self.header: list[str] | None = None
         self.crashes = Crashes(reading)
+        self.ranks = Ranks(reading)
+        self.rank = ""
         self.blocks = Blocks()
         self.pending: list[str] = []  # an open dictionary or argument list
         self.depth = 0
@@ -58,24 +82,31 @@ class Console:
     def read(self, stream: BinaryIO, head: bytes) -> None:
         """Read to the end."""
         last = 0
-        for at, text in self._joined(lines(stream, head)):
+        size = long_log(stream, head)
+        source = (
+            lines(stream, head) if size is None else Skim(stream, head, size, self.reading).lines()
+        )
+        for at, text, alarming in self._joined(source):
             if at != last:
                 self.reading.holds["lines"] += 1
                 last = at
             if text is None:
                 self.reading.holds["overlong lines"] += 1
                 continue
-            self._line(at, text)
+            self._line(at, text, alarming)
         self.crashes.end()
         self._place_stepless()
+        self.ranks.together()
 
-    def _joined(self, source: Iterator[tuple[int, str | None]]) -> Iterator[tuple[int, str | None]]:
-        """Clean every line, and join a verl row that the terminal wrapped."""
+    def _joined(
+        self, source: Iterator[tuple[int, str | None]]
+    ) -> Iterator[tuple[int, str | None, bool]]:
+        """Clean every line, and join a verl row that the terminal wrapped; with each, whether it may carry a warning."""
         held: tuple[int, str] | None = None
         wrapped = 0
         for at, raw in source:
             if raw is None:
-                yield at, None
+                yield at, None, False
                 continue
             plain = _ANSI.sub("", raw) if "\x1b" in raw else raw
             text = _RAY.sub("", plain, count=1) if "(" in plain[:4] else plain
@@ -86,19 +117,21 @@ class Console:
                     glue = "" if not (held[1].endswith(" -") or text.startswith("- ")) else " "
                     held, wrapped = (held[0], held[1] + glue + text), wrapped + 1
                     continue
-                yield held
+                yield *held, False
                 held = None
-            if self.crashes.take(at, plain):
-                self.reading.holds["lines"] += 1
-                continue
             if "step:" in text and " - " in text:
                 held, wrapped = (at, text), 0
                 continue
-            yield at, text
+            alarming = _alarming(text.lower())
+            if (alarming or self.crashes.open) and self.crashes.take(at, plain):
+                self.reading.holds["lines"] += 1
+                continue
+            yield at, text, alarming
         if held is not None:
-            yield held
+            yield *held, False
 
-    def _line(self, at: int, text: str) -> None:
+    def _line(self, at: int, text: str, alarming: bool) -> None:
+        self.rank, text = self.ranks.split(text)
         if self.pending:
             self._more(at, text)
             return
@@ -106,15 +139,17 @@ class Console:
         if not stripped:
             self.header = None
             return
-        if self._said(at, text, stripped):
+        if alarming and self._said(at, text, stripped):
             return
-        block = self.blocks.take(text)
-        if not isinstance(block, bool):
-            self._row(block)
-            return
-        if block:
-            return
-        bar = _BAR.match(stripped)
+        low = stripped.lower()
+        if self.blocks.open or any(word in low for word in _OF_BLOCKS):
+            block = self.blocks.take(text)
+            if not isinstance(block, bool):
+                self._row(block)
+                return
+            if block:
+                return
+        bar = _BAR.match(stripped) if "%|" in stripped else None
         if bar:
             self.reading.holds["progress bars"] += 1
             # Bars with a name are loading, mapping or evaluation; the training bar has none.
@@ -123,15 +158,17 @@ class Console:
                 self.reached[self.bar[1]] = max(self.reached.get(self.bar[1], 0), self.bar[0])
             if "{" not in stripped and "=" not in stripped.partition("]")[2]:
                 return
-        if self._table(stripped):
+        if self._table(stripped, low):
             return
-        row = next(
-            (row for grammar in grammars() if (row := grammar.parse(text)) is not None), None
-        )
-        if row is not None:
-            self._row(self.blocks.place(text, row))
-            return
-        self._configuration(at, stripped)
+        if low[0] == "[" or "{" in low or _STEPPED.search(low) is not None:
+            row = next(
+                (row for grammar in grammars() if (row := grammar.parse(text)) is not None), None
+            )
+            if row is not None:
+                self._row(self.blocks.place(text, row))
+                return
+        if low[0] in "{(" or "=" in low or "--" in low or "(" in low:
+            self._configuration(at, stripped)
 
     def _row(self, row: Row) -> None:
         words = self.reading.vocabulary
@@ -143,40 +180,44 @@ class Console:
                 self.reading.unknown.update(row.values.keys())
             return
         self.reading.holds["rows"] += 1
+        self.crashes.went_on()
         if row.step is None:
-            self.stepless.append((row, self.bar))
+            self.stepless.append((row, self.bar, self.rank))
         else:
-            self.reading.add(
+            self.ranks.of(self.rank).add(
                 row.step, {key: value for key, value in row.values.items() if key != "step"}
             )
+            self.ranks.reached(row.step)
 
     def _place_stepless(self) -> None:
         """Give rows without a step their place: from the spacing of the training bar beside them, else by counting.
 
         Where both kinds exist and the rows with a step are the many, the others stand in the log for something else.
         """
-        if not self.stepless or self.reading.logged > len(self.stepless) / MAIN_KIND:
+        if not self.stepless or self.ranks.logged > len(self.stepless) / MAIN_KIND:
             return
         order: list[int] = []
+        reached: dict[str, int] = {}  # of each process
         seen: set[str] = set()
-        for row, _ in self.stepless:
+        for row, _, rank in self.stepless:
             # An evaluation row stands at the step of the training row before it.
             is_eval = bool(seen) and all(
                 key.startswith("eval_") or key == "epoch" for key in row.values
             )
-            order.append((order[-1] if order else 0) + (0 if is_eval else 1))
+            reached[rank] = reached.get(rank, 0) + (0 if is_eval else 1)
+            order.append(reached[rank])
             seen.update(row.values)
         stated = number(self.reading.config.get("logging_steps", (None, ""))[0])
-        spacing = _spacing(order, [bar for _, bar in self.stepless], self.reached) or stated or 1
+        spacing = _spacing(order, [bar for _, bar, _ in self.stepless], self.reached) or stated or 1
         if spacing == 1 and not stated:
             self.reading.numbered = "counted"
-        for (row, _), at in zip(self.stepless, order, strict=True):
-            self.reading.add(int(at * spacing), row.values)
+        for (row, _, rank), at in zip(self.stepless, order, strict=True):
+            self.ranks.of(rank).add(int(at * spacing), row.values)
 
-    def _table(self, text: str) -> bool:
-        """A printed table: a header line that opens with Step, then lines of numbers."""
+    def _table(self, text: str, low: str) -> bool:
+        """A printed table: a header line that opens with Step, then lines of numbers. low: the same in lower case."""
         if self.header is None:
-            if text.lstrip("| ")[:4].lower() != "step" or "=" in text or ":" in text:
+            if not low.lstrip("| ").startswith("step") or "=" in text or ":" in text:
                 return False
             cells = [cell.replace(" / ", "/") for cell in _TABLE_CELL.split(text.strip("| "))]
             if len(cells) < 2 or any(number(cell) is not None for cell in cells):
@@ -191,7 +232,7 @@ class Console:
             self.header = None
             return False
         self.reading.holds["rows"] += 1
-        self.reading.add(
+        self.ranks.of(self.rank).add(
             int(found[0]),
             {
                 key: value
@@ -203,33 +244,35 @@ class Console:
 
     def _said(self, at: int, text: str, stripped: str) -> bool:
         """Warnings that say what no number does."""
-        where = f"{self.reading.at}:{at}"
         if (found := _NEGATIVE_KL.search(text)) is not None:
-            self.reading.note("negative-kl", where, (found.group(1),))
+            self.reading.note("negative-kl", self._where(at), (found.group(1),))
             return True
         if "{" not in text and _VERIFIER.search(text):
-            self.reading.note("verifier", where, (stripped[:200],))
+            self.reading.note("verifier", self._where(at), (stripped[:200],))
             return True
         if _NOT_FINITE.search(text):
-            self.reading.note("not-finite", where, (stripped[:200],))
+            self.reading.note("not-finite", self._where(at), (stripped[:200],))
             return True
         return False
 
+    def _where(self, at: int) -> str:
+        return f"{self.reading.at}:{at}"
+
     def _configuration(self, at: int, text: str) -> None:
         """Printed configurations: a dictionary over many lines, an argument list, a command line."""
-        where = f"{self.reading.at}:{at}"
         if text[:2] in ("{'", '{"') or _ARGUMENTS.match(text):
             self.depth = _depth(text)
             if self.depth > 0:
-                self.pending, self.pending_at = [text], where
+                self.pending, self.pending_at = [text], self._where(at)
             else:
-                self._configured(text, where)
+                self._configured(text, self._where(at))
             return
         if "=" in text or "--" in text:
-            for key, value in _OVERRIDE.findall(text):
-                self.reading.config.setdefault(key, (_value(value), where))
-            for key, value in _FLAG.findall(text):
-                self.reading.config.setdefault(key.replace("-", "_"), (_value(value), where))
+            for pattern in (_OVERRIDE, _FLAG):
+                for key, value in pattern.findall(text):
+                    key = key.replace("-", "_") if pattern is _FLAG else key
+                    if key not in self.reading.config:
+                        self.reading.config[key] = (_value(value), self._where(at))
 
     def _more(self, at: int, text: str) -> None:
         self.pending.append(text.strip())
@@ -250,6 +293,14 @@ class Console:
             return
         for key, value in _ARGUMENT.findall(text.partition("(")[2]):
             self.reading.config.setdefault(key, (_value(value), where))
+
+
+def _alarming(low: str) -> bool:
+    """Whether a line (in lower case) may tell of a crash or carry a warning."""
+    for word in _ALARMING:  # noqa: SIM110 (a generator is twice as slow, and every line comes here)
+        if word in low:
+            return True
+    return False
 
 
 def _continues(held: str, text: str) -> bool:

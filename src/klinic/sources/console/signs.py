@@ -131,17 +131,12 @@ LONG = 4000  # characters of a line that are looked at; answers of a model can b
 
 
 _TABLE = tuple((name, tuple(words.split("|")), pattern) for name, words, pattern in _SIGNS)
-_WORDS = tuple(dict.fromkeys(word for _, words, _ in _TABLE for word in words))
+WORDS = tuple(dict.fromkeys(word for _, words, _ in _TABLE for word in words))
 
 
 def sign_of(text: str) -> str | None:
     """The name of the message in a line, None where it is no such message."""
     low = text[:LONG].lower()
-    for word in _WORDS:  # asked of every line of a log: nearly all end here
-        if word in low:
-            break
-    else:
-        return None
     for name, words, pattern in _TABLE:
         if any(word in low for word in words) and re.search(pattern, text[:LONG]):
             return name

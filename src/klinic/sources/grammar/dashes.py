@@ -19,10 +19,14 @@ def parse(text: str) -> Row | None:
         return None
     values: dict[str, float] = {}
     for piece in text[start.end() :].split(" - "):
-        key, _, raw = piece.strip().rpartition(":")
-        if not key:
-            continue
-        found = number(_NUMPY.sub(r"\1", raw.strip()))
-        if found is not None:
-            values[key] = found
+        key, _, raw = piece.rpartition(":")
+        try:
+            value = float(raw)
+        except ValueError:
+            found = number(_NUMPY.sub(r"\1", raw.strip()))
+            if found is None:
+                continue
+            value = found
+        if key := key.strip():
+            values[key] = value
     return Row(int(start.group(1)), values, {}) if values else None
