@@ -165,4 +165,4 @@ def test_many_runs_are_a_table_worst_first(tmp_path):
         ]
         assert places == sorted(places) and "entropy-collapse" in lines[places[0]]
         assert "| broken |" in markdown.render(found, lang)
-    assert "change one thing" in text.render(found, "en", everything=True)
+    assert "80 steps" in text.render(found, "en", everything=True)

@@ -49,7 +49,9 @@ def _older(newest: Path) -> list[Path]:
 
 def _parting(a: Column, b: Column) -> int | None:
     """The first step at which two columns differ, None where they agree on all that they share."""
-    steps, at_a, at_b = np.intersect1d(np.asarray(a.steps), np.asarray(b.steps), return_indices=True)
+    steps, at_a, at_b = np.intersect1d(
+        np.asarray(a.steps), np.asarray(b.steps), return_indices=True
+    )
     x, y = np.asarray(a.values)[at_a], np.asarray(b.values)[at_b]
     apart = ~((x == y) | (np.isnan(x) & np.isnan(y)))
     return int(steps[np.argmax(apart)]) if apart.any() else None

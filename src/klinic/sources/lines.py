@@ -9,8 +9,16 @@ CHUNK = 1 << 20
 LINE_LIMIT = 8 << 20  # bytes; a metric row is a few kB, a longer line is a dump of something else
 
 
-def lines(stream: BinaryIO, head: bytes = b"") -> Iterator[tuple[int, str | None]]:
-    """Yield (number, text); text is None where a line is over ``LINE_LIMIT`` and was passed over.
+class Ending:
+    """Whether the last line of a log ends: where it does not, its last number may be a part of one."""
+
+    ended = True
+
+
+def lines(
+    stream: BinaryIO, head: bytes = b"", ending: Ending | None = None
+) -> Iterator[tuple[int, str | None]]:
+    """Yield (number, text); text is None where a line is over ``LINE_LIMIT`` and was passed over. ending: is told.
 
     Carriage returns end a line too, since progress bars glue rows with them; they do not raise the number.
     Bytes that are not UTF-8 become U+FFFD: one odd character must not cost the row. Memory: one chunk and one line.
@@ -25,6 +33,8 @@ def lines(stream: BinaryIO, head: bytes = b"") -> Iterator[tuple[int, str | None
             return
         ends = block.rfind(b"\n") + 1 if chunk else len(block)
         rest = block[ends:]
+        if not chunk and ending is not None:
+            ending.ended = block.endswith((b"\n", b"\r"))
         if ends:
             # Decoded together: a call a line costs more than the decoding.
             pieces = block[:ends].decode("utf-8", "replace").split("\n")

@@ -31,6 +31,7 @@ STEP_KEYS = (
     "train/step",
 )
 ID_CHARS = 8  # of a run's number, where several runs of one file have one name
+
 RANKS_APART = 2  # steps that a process may be ahead of another: every update waits for all
 RANKS_SEEN = 64  # points looked back at: those of the last steps
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from klinic.sources.lines import LINE_LIMIT, lines
+from klinic.sources.lines import LINE_LIMIT, Ending, lines
 from klinic.sources.rows import Reading, number, step_of
 
 ORDER = 30
@@ -16,8 +16,8 @@ LONG_KEYS = {"key", "metric", "tag", "name"}
 def sniff(name: str, head: str) -> bool:
     """The first line names columns, and the second has as many cells."""
     rows = [line for line in head.split("\n", 6)[:6] if line.strip()]
-    delimiter = _delimiter(rows[0])
-    if delimiter is None or len(rows) < 2 or "=" in rows[0]:
+    delimiter = _delimiter(rows[0]) if len(rows) > 1 else None
+    if delimiter is None or "=" in rows[0]:
         return False
     header, first = _cells(rows[0], delimiter), _cells(rows[1], delimiter)
     if len(header) < 2 or any(number(cell) is not None for cell in header if cell.strip()):
@@ -38,10 +38,10 @@ def cut_line(header: list[str]) -> bool:
 
 def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
     """Fill ``reading``; empty cells are not logged, cells such as 21.1% are shares."""
-    delimiter = ","
+    delimiter, ending = ",", Ending()
 
     def texts() -> Iterator[str]:
-        for _, text in lines(stream, head):
+        for _, text in lines(stream, head, ending):
             if text is None:
                 reading.holds["overlong lines"] += 1
             elif text.strip():
@@ -53,19 +53,16 @@ def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
     header = [cell.strip() for cell in _cells(first, delimiter)]
     lowered = [name.lower() for name in header]
     long = len(header) <= 5 and any(name in LONG_KEYS for name in lowered) and "value" in lowered
-    counted = 0
+    counted, values = 0, dict[str, float]()
     csv.field_size_limit(LINE_LIMIT)
     for cells in _rows(csv.reader(source, delimiter=delimiter), reading):
         reading.holds["rows"] += 1
         row = {name: cell for name, cell in zip(header, cells, strict=False)}
         step = step_of({name.lower(): value for name, value in row.items()})
         if long:
-            key = next(row[name] for name in header if name.lower() in LONG_KEYS)
-            values = (
-                {key: found}
-                if (found := number(row[header[lowered.index("value")]])) is not None
-                else {}
-            )
+            key = next(row.get(name, "") for name in header if name.lower() in LONG_KEYS)
+            found = number(row.get(header[lowered.index("value")]))
+            values = {key: found} if key and found is not None else {}
         else:
             values = {
                 name: found
@@ -77,6 +74,8 @@ def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
             counted += 1
             step, reading.numbered = counted, "counted"
         reading.add(step, values)
+    if not ending.ended and values:
+        reading.forget_last(next(reversed(values)))
 
 
 def _rows(cells: Iterator[list[str]], reading: Reading) -> Iterator[list[str]]:

@@ -14,7 +14,7 @@ from klinic.sources.console.signs import WORDS
 from klinic.sources.console.skim import Skim, long_log
 from klinic.sources.grammar import Row, grammars
 from klinic.sources.grammar.dicts import literal
-from klinic.sources.lines import lines
+from klinic.sources.lines import Ending, lines
 from klinic.sources.rows import Reading, flatten, number
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
@@ -75,6 +75,7 @@ class Console:
         self.crashes = Crashes(reading)
         self.ranks = Ranks(reading)
         self.rank = ""
+        self.newest: tuple[Reading, str] | None = None  # where the line's last number went
         self.blocks = Blocks()
         self.pending: list[str] = []  # an open dictionary or argument list
         self.depth = 0
@@ -83,8 +84,11 @@ class Console:
         """Read to the end."""
         last = 0
         size = long_log(stream, head)
+        ending = Ending()
         source = (
-            lines(stream, head) if size is None else Skim(stream, head, size, self.reading).lines()
+            lines(stream, head, ending)
+            if size is None
+            else Skim(stream, head, size, self.reading, ending).lines()
         )
         for at, text, alarming in self._joined(source):
             if at != last:
@@ -93,7 +97,11 @@ class Console:
             if text is None:
                 self.reading.holds["overlong lines"] += 1
                 continue
+            self.newest = None
             self._line(at, text, alarming)
+        if not ending.ended and self.newest is not None:
+            reading, key = self.newest
+            reading.forget_last(key)
         self.crashes.end()
         self._place_stepless()
         self.ranks.together()
@@ -184,9 +192,11 @@ class Console:
         if row.step is None:
             self.stepless.append((row, self.bar, self.rank))
         else:
-            self.ranks.of(self.rank).add(
-                row.step, {key: value for key, value in row.values.items() if key != "step"}
-            )
+            reading = self.ranks.of(self.rank)
+            values = {key: value for key, value in row.values.items() if key != "step"}
+            reading.add(row.step, values)
+            if values and not row.leaves:  # a dictionary is only read where it is closed
+                self.newest = reading, next(reversed(values))
             self.ranks.reached(row.step)
 
     def _place_stepless(self) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import BinaryIO
 
-from klinic.sources.lines import CHUNK, lines
+from klinic.sources.lines import CHUNK, Ending, lines
 from klinic.sources.rows import Reading
 
 LONG = 16 << 20  # bytes; a shorter log is read whole in a second or two
@@ -39,8 +39,11 @@ def long_log(stream: BinaryIO, head: bytes) -> int | None:
 class Skim:
     """Reads one long log; knows which of its lines stands where."""
 
-    def __init__(self, stream: BinaryIO, head: bytes, size: int, reading: Reading) -> None:
+    def __init__(
+        self, stream: BinaryIO, head: bytes, size: int, reading: Reading, ending: Ending
+    ) -> None:
         self.stream, self.head, self.size, self.reading = stream, head, size, reading
+        self.ending = ending
         self._counted: dict[int, int] = {}  # byte -> line ends before it
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
@@ -79,7 +82,9 @@ class Skim:
             if not got:
                 break
             begins = 0
-            if inside:  # of a line that is longer than a block neither the middle nor the end is looked at
+            if (
+                inside
+            ):  # of a line that is longer than a block neither the middle nor the end is looked at
                 begins = buffer.find(b"\n", 0, got) + 1
                 if not begins:
                     at += got
@@ -113,7 +118,7 @@ class Skim:
         """All lines from one byte to another."""
         self.stream.seek(begins)
         part = self.stream if ends is None else io.BytesIO(self.stream.read(ends - begins))
-        for k, text in lines(part):
+        for k, text in lines(part, ending=self.ending):
             yield Late(self, begins, k), text
 
     def line_ends_before(self, at: int) -> int:
