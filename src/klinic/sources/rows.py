@@ -136,6 +136,13 @@ class Reading:
         if seen:
             self._first, self.last_step, self.logged = min(seen), max(seen), len(seen)
 
+    def forget_last(self, key: str) -> None:
+        """Drop the newest point of a key: it stood at the very end of a log whose last line does not end."""
+        column = self.columns[key]
+        del column.steps[-1:], column.values[-1:]
+        if not column.steps:
+            del self.columns[key]
+
     def part(self, run: str) -> Reading:
         """The reading of one of several runs that this file holds."""
         if run not in self.parts:
