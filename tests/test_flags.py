@@ -128,7 +128,18 @@ def test_every_setting_says_where_it_was_read(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["torchtune", "llamafactory", "deepspeed_chat", "trlx", "open_instruct", "tinker_cookbook", "slime", "skyrl", "rllm", "open_r1"],
+    [
+        "torchtune",
+        "llamafactory",
+        "deepspeed_chat",
+        "trlx",
+        "open_instruct",
+        "tinker_cookbook",
+        "slime",
+        "skyrl",
+        "rllm",
+        "open_r1",
+    ],
 )
 def test_every_metric_of_the_smaller_tables_says_where_it_was_read(name: str) -> None:
     table = tomllib.loads((TABLES / f"{name}.toml").read_text(encoding="utf-8"))

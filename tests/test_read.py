@@ -51,7 +51,7 @@ def test_the_hand_printed_line_with_percent_signs(tmp_path):
     ],
 )
 def test_pairs_on_a_line_that_carries_a_step(tmp_path, line):
-    text = "noise before 3\n" + "\n".join(line.format(i=i, r=r, e=e) for i, r, e in rows())
+    text = "noise before 3\n" + "".join(line.format(i=i, r=r, e=e) + "\n" for i, r, e in rows())
     run = read(written(tmp_path, "run.log", text))
     assert by_source(run, "reward").steps.tolist() == list(range(1, 21))
     assert by_source(run, "entropy").values[-1] == pytest.approx(1.8 - 20 / 50)
@@ -94,8 +94,8 @@ def test_verl_file_logger_jsonl_array_csv_and_state_agree(tmp_path):
         "a.jsonl": "\n".join(json.dumps(row) for row in flat),
         "b.json": json.dumps(flat, indent=1),
         "c.csv": "step,reward,entropy,frac_reward_zero_std\n"
-        + "\n".join(f"{i},{r},{e},0.19" for i, r, e in rows()),
-        "d.tsv": "step\treward\tentropy\n" + "\n".join(f"{i}\t{r}\t{e}" for i, r, e in rows()),
+        + "".join(f"{i},{r},{e},0.19\n" for i, r, e in rows()),
+        "d.tsv": "step\treward\tentropy\n" + "".join(f"{i}\t{r}\t{e}\n" for i, r, e in rows()),
         "e.jsonl": "\n".join(
             json.dumps({"step": i, "data": {"reward": r, "entropy": e}}) for i, r, e in rows()
         ),

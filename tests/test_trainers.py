@@ -273,7 +273,7 @@ WITHOUT = {
 )
 def test_layouts_of_the_console(text: str, expected: dict[str, list[float]]) -> None:
     reading = Reading("test")
-    Console(reading).read(io.BytesIO(text.encode()), b"")
+    Console(reading).read(io.BytesIO(f"{text}\n".encode()), b"")
     for key, values in expected.items():
         assert np.array_equal(list(reading.columns[key].values), values, equal_nan=True), key
 
