@@ -84,6 +84,32 @@ def test_a_log_a_rank_and_a_log_a_process_are_one_run(tmp_path):
     assert len(read_all(other)) == 1
 
 
+def test_a_console_without_steps_beside_the_state_of_a_resumed_run_is_no_other_run(tmp_path):
+    rows = [
+        {
+            "loss": 0.01,
+            "reward": s / 50 + 0.0037 * (s % 7),
+            "entropy": 2 - s / 45,
+            "completions/mean_length": 80.0 + s,
+        }
+        for s in range(1, 41)
+    ]
+    history = [{"step": s, **row} for s, row in enumerate(rows, 1)]
+    (tmp_path / "trainer_state.json").write_text(
+        json.dumps({"logging_steps": 1, "log_history": history})
+    )
+    for said in (
+        "GRPOConfig(logging_steps=1, beta=0.04)\n",
+        "",
+        "\r100%|x| 20/20 [00:18<00:00,  3.86s/it]\n",
+    ):
+        printed = "".join(
+            f"{row}\n" for row in rows[20:]
+        )  # it went on from step 20 and counts anew
+        (tmp_path / "stdout.log").write_text(said + printed)
+        assert len(read_all(tmp_path)) == 1
+
+
 @pytest.mark.parametrize("label", ["", "[rank{r}]: ", "{r}: ", "[default{r}]:", "[1,{r}]<stdout>:"])
 @pytest.mark.parametrize(
     "form",

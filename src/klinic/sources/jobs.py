@@ -90,7 +90,8 @@ def _fits(reading: Reading, group: list[Reading]) -> bool:
 def _apart(a: Reading, b: Reading) -> bool:
     """Whether two logs are of different runs: as often, at the same steps, under the same names, other numbers."""
     if (
-        "counted" in (a.numbered, b.numbered)
+        # Rows without a step of their own may stand at another's, as those of a resumed run do.
+        (a.numbered, b.numbered) != ("logged", "logged")
         or (_PROCESS.search(Path(a.at).name) and _PROCESS.search(Path(b.at).name))
         or not _alike(a, b)
     ):

@@ -102,7 +102,8 @@ class Reading:
         self.last_step: int | None = None
         self.logged = 0
         self.superseded = 0
-        self.numbered = "logged"  # or "counted": the log carries no step and rows were counted
+        # Or the log carries no step, and its rows were "counted", or "placed" by the progress bar or the logging interval.
+        self.numbered = "logged"
         self.parts: dict[str, Reading] = {}  # of a file that holds several runs: each by its name
         self._first: int | None = None
         self._rewound: int | None = None

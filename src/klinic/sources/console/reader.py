@@ -219,8 +219,7 @@ class Console:
             seen.update(row.values)
         stated = number(self.reading.config.get("logging_steps", (None, ""))[0])
         spacing = _spacing(order, [bar for _, bar, _ in self.stepless], self.reached) or stated or 1
-        if spacing == 1 and not stated:
-            self.reading.numbered = "counted"
+        self.reading.numbered = "counted" if spacing == 1 and not stated else "placed"
         for (row, _, rank), at in zip(self.stepless, order, strict=True):
             self.ranks.of(rank).add(int(at * spacing), row.values)
 
