@@ -22,7 +22,6 @@ from klinic.trainers.convert import Converted, convert
 CASES: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("definitions.toml").read_text(encoding="utf-8")
 )["case"]
-NOTES = Path("/work/shared/trainers")
 TRAITS = re.compile(
     r"\bsigned|\bSIGN\b|\bsign:|negat|NEGATIVE|opposite|\bk1\b|new ?- ?old|old\w* ?- ?new|logp\w* ?- ?\w*(ref|old|prox)"
     r"|\bsum\b|SUM|sum_|accumulat|cumulat|sqrt|\broot\b|percent|0-100|pct|\bcount|COUNT|number of groups"
@@ -127,11 +126,11 @@ def test_what_was_done_is_said_in_chinese(case: dict[str, Any]) -> None:
         assert said.count("；") == curve.metric.conversion.count("; ")
 
 
-def listed() -> list[tuple[str, str]]:
+def listed(notes: Path) -> list[tuple[str, str]]:
     """Trainer and key of every entry of the shared notes that speaks of such a trait."""
     found = []
     for name in ("native.json", "hf.json"):
-        document = json.loads((NOTES / name).read_text(encoding="utf-8"))
+        document = json.loads((notes / name).read_text(encoding="utf-8"))
         for row in document["metrics"] if isinstance(document, dict) else document:
             told = " ".join(
                 str(row.get(part) or "")
@@ -142,12 +141,11 @@ def listed() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.skipif(not NOTES.is_dir(), reason="needs the shared notes on trainers")
-def test_every_entry_of_the_notes_with_such_a_trait_has_a_case() -> None:
+def test_every_entry_of_the_notes_with_such_a_trait_has_a_case(shared: Path) -> None:
     covered = {
         (trainer, key)
         for case in CASES
         for trainer in case.get("listed", [case["trainer"]])
         for key in [case.get("written", case["key"])]
     }
-    assert not [entry for entry in listed() if entry not in covered]
+    assert not [entry for entry in listed(shared / "trainers") if entry not in covered]

@@ -107,7 +107,20 @@ def test_a_console_without_steps_beside_the_state_of_a_resumed_run_is_no_other_r
             f"{row}\n" for row in rows[20:]
         )  # it went on from step 20 and counts anew
         (tmp_path / "stdout.log").write_text(said + printed)
-        assert len(read_all(tmp_path)) == 1
+        (run,) = read_all(tmp_path)
+        assert sorted(path.rsplit("/", 1)[1] for path in run.sources) == [
+            "stdout.log",
+            "trainer_state.json",
+        ]
+
+
+@pytest.mark.parametrize("name", ["trainer_state.json", "train_log.json", "grpo_history.json"])
+def test_a_log_named_like_a_configuration_is_read_as_a_log(tmp_path, name):
+    rows = [{"step": s, "reward": s / 40, "entropy": 2 - s / 45} for s in range(1, 41)]
+    (tmp_path / name).write_text(json.dumps({"log_history": rows}))
+    (tmp_path / "training_args.json").write_text('{"learning_rate": 1e-6}')
+    run = read(tmp_path)
+    assert run.logged == 40 and run.config["lr"].value == 1e-6
 
 
 @pytest.mark.parametrize("label", ["", "[rank{r}]: ", "{r}: ", "[default{r}]:", "[1,{r}]<stdout>:"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sqlite3
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,8 +16,6 @@ from klinic.cli import klinic as group
 from klinic.errors import KlinicError, UnreadableInput
 from klinic.read import read, read_all
 
-SAMPLE = Path("/work/shared/samples/mlflow_filestore")
-
 
 def curve(run, key):
     return next(c for c in run.curves.values() if c.metric.source_key == key)
@@ -28,10 +25,8 @@ def line(first, last, level=0.5, start=1000):
     return [(start + step, level, step) for step in range(first, last + 1)]
 
 
-def test_a_store_made_by_mlflow_itself():
-    if not SAMPLE.is_dir():
-        pytest.skip(f"{SAMPLE} is not here")
-    run = read(SAMPLE)
+def test_a_store_made_by_mlflow_itself(shared):
+    run = read(shared / "samples" / "mlflow_filestore")
     assert run.name == "zealous-hen-757" and run.setting("kl_coef") == 0.04
     assert curve(run, "train/reward").values.tolist() == [0.0, 0.1, 0.2, 0.30000000000000004, 0.4]
     assert run.config["kl_coef"].at.endswith("params/beta")

@@ -17,8 +17,6 @@ from klinic import sources
 from klinic.errors import KlinicError, UnreadableInput
 from klinic.read import read, read_all
 
-SAMPLE = Path("/work/shared/samples/trackio/demo.db")
-
 
 def curve(run, key):
     return next(c for c in run.curves.values() if c.metric.source_key == key)
@@ -37,14 +35,13 @@ def files(folder):
     }
 
 
-def test_a_database_made_by_trackio_itself():
-    if not SAMPLE.is_file():
-        pytest.skip(f"{SAMPLE} is not here")
-    reading = sources.read_file(SAMPLE)
+def test_a_database_made_by_trackio_itself(shared):
+    sample = shared / "samples" / "trackio" / "demo.db"
+    reading = sources.read_file(sample)
     assert reading.name == "grpo-demo" and set(reading.columns) == {"m0", "m1", "m2"}
     assert reading.columns["m0"].steps.tolist() == [0, 1, 2, 3, 4]
     assert reading.columns["m0"].values[0] == 0.9271118328671807
-    assert reading.config["learning_rate"] == (1e-6, f"{SAMPLE}:configs")
+    assert reading.config["learning_rate"] == (1e-6, f"{sample}:configs")
     assert not any(key.startswith("_") for key in reading.config)
 
 

@@ -14,8 +14,10 @@ from klinic.run import Setting
 from klinic.sources.rows import flatten, number
 from klinic.trainers import Table
 
+# trainer_state.json, train_results.json and train_log.json are no configuration.
 CONFIG_NAMES = re.compile(
-    r"^(config|training_args|args|arguments|hparams|hyper_?params|grpo|ppo|train|overrides|run_config).*\.(ya?ml|json)$",
+    r"^(config|training_args|args|arguments|hparams|hyper_?params|overrides|run_config"
+    r"|(grpo|ppo|train)(?!.*(state|results?|log|metrics|history|stats|rewards?)\b)).*\.(ya?ml|json)$",
     re.IGNORECASE,
 )
 MODEL_FILES = {

@@ -111,7 +111,7 @@ def read_files(
             if module is None or not hasattr(module, "join"):
                 readings.append(read_file(path, vocabulary))
                 continue
-            with _opened(path) as stream:
+            with opened(path) as stream:
                 head = stream.read(HEAD_BYTES)
                 if head:  # a run that is only starting has made its file and written nothing
                     decoded = module.decode(stream, head, str(path))
@@ -132,12 +132,13 @@ def read_file(path: Path, vocabulary: Vocabulary | None = None) -> Reading:
         reading = Reading(str(path), vocabulary)
         module.read_folder(path, reading)
         return reading
-    with _opened(path) as stream:
+    with opened(path) as stream:
         return read_stream(stream, str(path), vocabulary)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """An open file. Raises UnreadableInput where it cannot be opened or read."""
     try:
         with path.open("rb") as stream:
             yield stream

@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"\d+")
 _SUFFIX = re.compile(r"\.(out|err|log|txt|jsonl?|csv|tsv)$")
 _OUT_OR_ERR = re.compile(r"\.[oe](?=\d+(\.\d+)?$)")  # train.o4711 and train.e4711 are one job's
 _PROCESS = re.compile(r"rank|worker|proc|node|gpu|local|actor|engine", re.IGNORECASE)
+# Our choices, tried on the shared folders: two processes of one run share a clock, its copies nearly all numbers.
 SHARED_KEYS = 0.5  # of the smaller log's metrics
 MIN_COMMON = 5  # steps at which both logs have a value
 FOUR_DIGITS = 5e-4  # relative: what "%.4g" of transformers' console leaves out

@@ -33,7 +33,7 @@ STEP_KEYS = (
 ID_CHARS = 8  # of a run's number, where several runs of one file have one name
 
 RANKS_APART = 2  # steps that a process may be ahead of another: every update waits for all
-RANKS_SEEN = 64  # points looked back at: those of the last steps
+RANKS_SEEN = 64  # points looked back at: some steps of some processes (our choice)
 HEAD_CHARS = 200_000  # enough of a log to recognise its trainer by words
 EVENTS_KEPT = 100  # of each kind: the first say how it began, as many of the last how it ended
 

@@ -14,6 +14,7 @@ _RANK = re.compile(
     r"^\s*(?:\[(?:rank|default)(?P<torch>\d+)\]:?|\[\d+,(?P<mpi>\d+)\]<\w+>:)\s?", re.IGNORECASE
 )
 _SRUN = re.compile(r"^ *(?P<srun>\d{1,4}): ?")
+# Our choices: enough to tell a label that repeats from steps that count up.
 SRUN_LINES = 20  # labelled lines at the head of a log before a bare number counts as a process
 SRUN_SHARE = 0.9  # of the lines at its head: srun labels every one
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from klinic.errors import UnreadableInput
+from klinic.sources import opened
 from klinic.sources.mlflow import META, METRICS
 from klinic.sources.points import Points
 from klinic.sources.rows import Reading
@@ -73,12 +73,5 @@ def _text(path: Path) -> str:
 
 
 def _bytes(path: Path, limit: int = -1) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(limit)
-    except OSError as trouble:
-        raise UnreadableInput(
-            f"cannot be read ({trouble.strerror or trouble})",
-            str(path),
-            "check the disk or the mount",
-        ) from None
+    with opened(path) as stream:
+        return stream.read(limit)
