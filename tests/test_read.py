@@ -410,3 +410,13 @@ def test_entropy_by_position_is_read_from_a_list_and_lists_of_samples_are_not(tm
     assert run.curves["entropy_at/end"].values[-1] == 0.1
     assert not any("rewards" in c.metric.source_key for c in run.curves.values())
     assert not any("rewards" in key for key in run.unread_keys)
+
+
+def test_a_row_of_names_and_numbers_is_no_header_of_a_table(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text(
+        "".join(f"step {s} | reward {s / 90:.4f} | entropy 1.5\n" for s in range(1, 61))
+    )
+    run = read(path)
+    assert run.logged == 60
+    assert run.curves["entropy/unknown"].steps.tolist() == list(range(1, 61))

@@ -226,7 +226,9 @@ class Console:
     def _table(self, text: str, low: str) -> bool:
         """A printed table: a header line that opens with Step, then lines of numbers. low: the same in lower case."""
         if self.header is None:
-            if not low.lstrip("| ").startswith("step") or "=" in text or ":" in text:
+            bare = low.lstrip("| ")
+            # "step 12 | reward 0.5" is a row of names and numbers.
+            if not bare.startswith("step") or _STEPPED.match(bare) or "=" in text or ":" in text:
                 return False
             cells = [cell.replace(" / ", "/") for cell in _TABLE_CELL.split(text.strip("| "))]
             if len(cells) < 2 or any(number(cell) is not None for cell in cells):
