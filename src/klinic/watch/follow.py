@@ -1,0 +1,131 @@
+"""Which runs lie under the paths that are watched, and which of them have changed since they were last read.
+
+A run is read whole, by the same readers as ever: whatever their format, rotation, truncation, requeued jobs and half-written last
+lines mean the same here as there. Long logs are therefore looked at less often: see ``Followed.rest``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from klinic.errors import KlinicError
+from klinic.folders import run_folders
+from klinic.read import read_all
+from klinic.run import Run
+
+SCAN = 10.0  # seconds between two looks for new runs in a folder
+SHARE = (
+    0.2  # of the time between two readings, which a reading may take: the rest is left to others
+)
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass
+class Followed:
+    """One file, or the files of one run's folder. rest: seconds to leave it alone after a reading, by what that took."""
+
+    at: Path
+    files: list[Path]
+    parent: Path
+    stamp: Stamp = ()
+    read_at: float = 0.0
+    rest: float = 0.0
+    trouble: KlinicError | None = None
+    grown_at: float = field(default_factory=time.time)
+
+    def changed(self) -> bool:
+        """Whether any file is another, longer or shorter than at the last look, or newer."""
+        found = []
+        for path in self.files:
+            try:
+                # Opening asks an NFS server anew; a bare stat may answer from a cache that is a minute old.
+                handle = os.open(path, os.O_RDONLY)
+                try:
+                    stat = os.fstat(handle)
+                finally:
+                    os.close(handle)
+            except IsADirectoryError:
+                stat = path.stat()
+            except OSError:
+                continue
+            found.append((str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            for beside in (f"{path}-wal",):  # SQLite writes there first
+                if os.path.exists(beside):
+                    more = os.stat(beside)
+                    found.append((beside, more.st_ino, more.st_size, more.st_mtime_ns))
+        stamp = tuple(found)
+        if stamp == self.stamp:
+            return False
+        self.stamp, self.grown_at = stamp, time.time()
+        return True
+
+    def read(self, runs: int = 1, **options: Any) -> list[Run]:
+        """The runs in it, none where it cannot be read now (``trouble`` says why). runs: how many are watched in all."""
+        began = time.process_time()
+        try:
+            found = [run for run in read_all(self.at, **options) if self._own(run)]
+            self.trouble = None
+        except KlinicError as trouble:
+            self.trouble, found = trouble, []
+        self.read_at = time.monotonic()
+        self.rest = (time.process_time() - began) * runs / SHARE
+        return found
+
+    def _own(self, run: Run) -> bool:
+        """A folder below is followed for itself."""
+        if not self.at.is_dir() or len(self.files) == 0:
+            return True
+        own = {str(path) for path in self.files}
+        return any(source in own or str(self.at) == source for source in run.sources)
+
+
+class Paths:
+    """Everything that is watched. Paths that do not exist yet are waited for."""
+
+    def __init__(self, paths: tuple[Path, ...], clock: Any = time.monotonic) -> None:
+        self.paths, self.clock = paths, clock
+        self.known: dict[Path, Followed] = {}
+        self.scanned: float | None = None
+        self.missing: list[Path] = []
+        self.troubles: Mapping[Path, KlinicError] = {}
+
+    def scan(self) -> None:
+        """Look for runs that are new, or gone."""
+        now = self.clock()
+        if self.scanned is not None and now - self.scanned < SCAN and not self.missing:
+            return
+        self.scanned = now
+        found: dict[Path, tuple[list[Path], Path]] = {}
+        self.missing = [path for path in self.paths if not path.exists()]
+        troubles = {}
+        for path in self.paths:
+            if path.is_dir():
+                try:
+                    for folder, logs in run_folders(path).items():
+                        found[folder] = ([log.path for log in logs], path)
+                except KlinicError as trouble:  # an empty folder: its run starts later
+                    troubles[path] = trouble
+            elif path.exists():
+                found[path] = ([path], path)
+        self.troubles = troubles
+        for at in self.known.keys() - found.keys():
+            del self.known[at]
+        for at, (files, parent) in found.items():
+            if at in self.known:
+                self.known[at].files = files
+            else:
+                self.known[at] = Followed(at, files, parent)
+
+    def changed(self, interval: float | None) -> Iterator[Followed]:
+        """Those that have changed and were left alone long enough; None: all that have changed."""
+        for one in list(self.known.values()):
+            rested = time.monotonic() - one.read_at
+            if interval is None or one.read_at == 0 or rested >= max(interval, one.rest):
+                if one.changed() or (one.trouble is not None and rested >= SCAN):
+                    yield one
