@@ -335,7 +335,12 @@ def test_once_from_a_shell(tmp_path):
     assert done.returncode == 1 and "entropy-collapse" in done.stdout and not done.stderr
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 1 and again.stdout == ""
-    for wrong in (["--webhook", "nowhere"], ["--stop-pid", "999999999"], ["--notify", "what"]):
+    for wrong in (
+        ["-"],
+        ["--webhook", "nowhere"],
+        ["--stop-pid", "999999999"],
+        ["--notify", "what"],
+    ):
         done = subprocess.run([*command, *wrong], capture_output=True, text=True)
         assert done.returncode == 2 and "Traceback" not in done.stderr, wrong
 

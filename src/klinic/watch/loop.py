@@ -60,6 +60,10 @@ class Watch:
     runs: dict[str, Watched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if any(str(path) == "-" for path in self.paths):
+            raise BadUsage(
+                "standard input cannot be watched", "-", "name the file that the trainer writes"
+            )
         self.followed = Paths(tuple(Path(path) for path in self.paths))
         place = self.state or home()
         self.memory = Memory(place)
