@@ -3,9 +3,10 @@
     python benchmarks/live.py CASES.json [--healthy 'long/*/metrics.jsonl'] [--peers-python /path/to/python] [--chunk 5]
 
 CASES.json is that of the score: labelled runs. A run is shown to klinic's monitor ``--chunk`` logged points at a time. Sick: only
-"failing" is an accepted answer; caught: an alert of act or stop at or after the labelled onset (the middle of the accepted range,
-the injection of a lab run, or the start). Clean: "failing" is not accepted; every alert on it is a false alarm. Peers: an interpreter
-with rldoctor==0.2.0 and rlwatch==0.5.1, which get the same rows under their own names; their critical and warning alerts count.
+"failing" is an accepted answer; caught: an alert of act or stop at or after the labelled onset (the injection of a lab run, else
+the earliest accepted step); delays count from the middle of what is accepted. Clean: "failing" is not accepted; every alert on it is a
+false alarm. Peers: an interpreter with rldoctor==0.2.0 and rlwatch==0.5.1, which get the same rows under their own names; their
+critical and warning alerts count.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def replay(path: str, chunk: int) -> dict[str, Any] | None:
         return None
     monitor, alerts = Monitor(alert_on="caution"), []
     for step in dict.fromkeys([*steps[chunk - 1 :: chunk], steps[-1]]):
-        for change in monitor.look(until(run, step)):
+        for change in monitor.look(until(run, step), settled=step == steps[-1]):
             if change.kind == "firing":
                 alerts.append((step, change.failure, change.severity))
     facts = Facts(run)
@@ -127,25 +128,24 @@ def peers(python: str, runs: Sequence[dict[str, Any]]) -> list[list[list[tuple[i
         return found
 
 
-def onset_of(case: dict[str, Any], path: Path, run: dict[str, Any]) -> int:
-    """The labelled step from which the failure shows, at the earliest."""
+def onset_of(case: dict[str, Any], path: Path, run: dict[str, Any]) -> tuple[int, int]:
+    """(earliest labelled step from which the failure may show, the step delays are counted from: the middle of what is accepted)."""
     label = path.parent / "label.json"
-    if case.get("onset_fraction"):
-        low, high = case["onset_fraction"]
-        return int(run["first"] + (low + high) / 2 * (run["last"] - run["first"]))
-    if label.exists():
-        return int(json.loads(label.read_text()).get("inject_step") or 0)
-    return int(run["first"])
+    if label.exists() and (injected := json.loads(label.read_text()).get("inject_step")):
+        return int(injected), int(injected)
+    low, high = case.get("onset_fraction") or (0, 0)
+    whole = run["last"] - run["first"]
+    return int(run["first"] + low * whole), int(run["first"] + (low + high) / 2 * whole)
 
 
 def report(name: str, sick: list[Any], clean: list[Any]) -> None:
     """sick: (alerts, onset, accepted names, run). clean: (alerts, run)."""
     delays, named, early = [], 0, 0
-    for alerts, onset, accepted, run in sick:
+    for alerts, (onset, middle), accepted, run in sick:
         after = [alert for alert in alerts if alert[0] >= onset]
         early += any(alert[0] < onset for alert in alerts)
         if after:
-            delays.append((after[0][0] - onset) / max(1, run["last"] - run["first"]))
+            delays.append(max(0, after[0][0] - middle) / max(1, run["last"] - run["first"]))
             named += any(alert[1] in accepted for alert in after)
     false = sum(len(alerts) for alerts, _ in clean)
     alarmed = sum(bool(alerts) for alerts, _ in clean)
@@ -194,8 +194,12 @@ def main() -> None:
                     alerts = theirs[i][who == "rlwatch"]
                 if set(case["status"]) == {"failing"}:
                     sick.append((alerts, onset_of(case, path, run), case["any_of"], run))
-                    if args.v and who == "klinic" and not alerts:
-                        print("  not caught:", case["path"], case["any_of"][:3])
+                    if (
+                        args.v
+                        and who == "klinic"
+                        and not [a for a in alerts if a[0] >= sick[-1][1][0]]
+                    ):
+                        print("  not caught:", case["path"], case["any_of"][:3], alerts)
                 elif "failing" not in case["status"]:
                     clean.append((alerts, run))
                     if args.v and who == "klinic" and alerts:

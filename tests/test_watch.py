@@ -124,6 +124,30 @@ def test_what_is_over_is_told_and_may_come_again_after_the_cool_down(tmp_path):
         assert again[0]["id"] not in {a["id"] for a in told[:second]}
 
 
+def test_a_run_that_has_ended_is_judged_once_more_and_what_is_possible_is_told(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write(path, ROWS[:96:3])  # so few points that the collapse is only possible
+    with watching(tmp_path, path) as (watch, told):
+        watch.look(all_of_them=True)
+        (one,) = watch.followed.known.values()
+        before = [a["failure"] for a in told]
+        one.grown_at -= 599
+        watch.look(all_of_them=True)
+        assert [a["failure"] for a in told] == before
+        one.grown_at -= 2
+        watch.look(all_of_them=True)
+        after = [a["failure"] for a in told]
+        watch.look(all_of_them=True)
+    (run,) = watch.runs.values()
+    present = {
+        f.failure
+        for f in run.diagnosis.findings
+        if f.status == "present" and f.severity != "caution"
+    }
+    assert set(after) == present and [a["failure"] for a in told] == after
+    assert len(after) > len(before)
+
+
 def test_runs_that_start_later_and_folders_of_runs(tmp_path):
     later, many = tmp_path / "later.jsonl", tmp_path / "many"
     many.mkdir()
@@ -138,6 +162,23 @@ def test_runs_that_start_later_and_folders_of_runs(tmp_path):
         watch.look(all_of_them=True)
         assert sorted(w.run.name for w in watch.runs.values()) == ["a", "b", "later"]
         assert {a["run"] for a in told} == {"b"}
+
+
+def test_of_many_runs_the_old_ones_are_shown_and_not_told(tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        write(tmp_path / "runs" / name / "metrics.jsonl", ROWS)
+    yesterday = time.time() - 86400
+    os.utime(tmp_path / "runs" / "old" / "metrics.jsonl", (yesterday, yesterday))
+    with watching(tmp_path, tmp_path / "runs") as (watch, told):
+        watch.look(all_of_them=True)
+        assert {a["run"] for a in told} == {"new"} and len(watch.runs) == 2
+        assert all(w.diagnosis.status == "failing" for w in watch.runs.values())
+    with watching(tmp_path, tmp_path / "runs" / "old") as (watch, told):
+        watch.look(all_of_them=True)
+    with watching(tmp_path / "alone", tmp_path / "runs" / "old") as (watch, again):
+        watch.look(all_of_them=True)
+    assert not told and again, "asked for by name it is told, unless it was seen before"
 
 
 def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path):

@@ -28,7 +28,10 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 @dataclass
 class Followed:
-    """One file, or the files of one run's folder. rest: seconds to leave it alone after a reading, by what that took."""
+    """One file, or the files of one run's folder. rest: seconds to leave it alone after a reading, by what that took.
+
+    grown_at: when it last changed, seconds since 1970. gap: the longest pause between two changes. ended: it was read as ended.
+    """
 
     at: Path
     files: list[Path]
@@ -38,6 +41,8 @@ class Followed:
     rest: float = 0.0
     trouble: KlinicError | None = None
     grown_at: float = field(default_factory=time.time)
+    gap: float = 0.0
+    ended: bool = False
 
     def changed(self) -> bool:
         """Whether any file is another, longer or shorter than at the last look, or newer."""
@@ -62,8 +67,17 @@ class Followed:
         stamp = tuple(found)
         if stamp == self.stamp:
             return False
-        self.stamp, self.grown_at = stamp, time.time()
+        now = time.time()
+        if self.stamp:
+            self.gap = max(self.gap, now - self.grown_at)
+        self.grown_at = now if self.stamp else max((s[3] / 1e9 for s in stamp), default=now)
+        self.stamp, self.ended = stamp, False
         return True
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing more seems to come."""
+        return time.time() - self.grown_at > max(QUIET, GAPS * self.gap)
 
     def read(self, runs: int = 1, **options: Any) -> list[Run]:
         """The runs in it, none where it cannot be read now (``trouble`` says why). runs: how many are watched in all."""
@@ -127,5 +141,7 @@ class Paths:
         for one in list(self.known.values()):
             rested = time.monotonic() - one.read_at
             if interval is None or one.read_at == 0 or rested >= max(interval, one.rest):
-                if one.changed() or (one.trouble is not None and rested >= SCAN):
+                again = one.trouble is not None and rested >= SCAN
+                if one.changed() or again or (one.quiet and not one.ended):
+                    one.ended = one.quiet
                     yield one

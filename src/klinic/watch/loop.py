@@ -20,6 +20,7 @@ from klinic.watch.state import Memory, home
 from klinic.watch.targets import Target
 
 INTERVAL = 5.0  # seconds between two readings of a run that grows
+OLD = 3600.0  # seconds: runs of a folder that are older when first seen are shown, and stop nobody's trainer (our choice)
 TICK = 0.5  # seconds between two looks at the files' sizes
 
 
@@ -90,13 +91,16 @@ class Watch:
         watched = self.runs[key]
         watched.run, watched.grown_at = run, one.grown_at
         before = watched.monitor.state.diagnosed
-        changes = watched.monitor.look(run)
+        changes = watched.monitor.look(run, settled=one.quiet)
         answer = watched.diagnosis
         alerts = [
             alert(change, answer, key, edetector.MEAN_STEPS, self.lang)
             for change in changes
             if answer is not None
         ]
+        if before is None and len(self.followed.known) > 1 and time.time() - one.grown_at > OLD:
+            self.memory.remember(key, watched.monitor.state, [], [])
+            return watched
         # Steps in between are counted again after a restart, with the same outcome: no need to write them down.
         if alerts or watched.monitor.state.diagnosed != before:
             names = [target.name for target in self.targets]

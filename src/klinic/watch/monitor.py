@@ -10,16 +10,22 @@ import msgspec
 
 from klinic.diagnose import judge
 from klinic.diagnosis import Diagnosis, Finding
+from klinic.facts import SOME
 from klinic.failures import SEVERITIES
 from klinic.run import Run
 from klinic.watch import edetector
 from klinic.watch.envelope import outside
 
 EVERY = 20  # steps from one diagnosis to the next
+SOONEST, OFTEN = (
+    5,
+    0.25,
+)  # steps, and share of the run so far, from one diagnosis to the next while it is short (our choice)
 SURE = (
     "certain",
     "likely",
 )  # a "possible" alone wakes nobody: it is shown, and mostly becomes more within 20 steps
+TWICE = 2  # diagnoses in a row that must be sure, while the log is so short that only rules from the start apply (public runs)
 GONE = 2  # diagnoses in a row without a finding until it counts as resolved (our choice)
 COOL_DOWN = 100  # steps after its end before the same failure may fire again (our choice)
 UNNAMED = (
@@ -31,11 +37,12 @@ MILD = "caution"  # and how severe: on the lab's runs half of such alarms came t
 
 
 class Told(msgspec.Struct):
-    """What was said of one failure. severity "": nothing is firing now."""
+    """What was said of one failure. severity "": nothing is firing now. seen: diagnoses in a row that were sure of it."""
 
     episode: int = 0
     severity: str = ""
     missing: int = 0
+    seen: int = 0
     ended: int | None = None
 
 
@@ -49,6 +56,7 @@ class State(msgspec.Struct):
     e: dict[str, float] = {}
     beyond: dict[str, int] = {}
     diagnosed: int | None = None
+    settled: int | None = None
     events: int = 0
     last: int | None = None
     told: dict[str, Told] = {}
@@ -91,8 +99,8 @@ class Monitor:
         self.chosen = chosen  # only, skip and thresholds of the diagnosis
         self.diagnosis: Diagnosis | None = None
 
-    def look(self, run: Run) -> list[Change]:
-        """Count the run's new steps in; the alerts that follow from them."""
+    def look(self, run: Run, settled: bool = False) -> list[Change]:
+        """Count the run's new steps in; the alerts that follow from them. settled: nothing more seems to come."""
         state = self.state
         if state.last is not None and run.last < state.last:
             self._begun_anew(run)
@@ -100,16 +108,22 @@ class Monitor:
         state.last = run.last
         if (
             state.diagnosed is None
-            or run.last - state.diagnosed >= self.every
+            or run.last - state.diagnosed >= self._pace(run)
             or alarmed
+            or (settled and run.last != state.settled)
             or len(run.events) != state.events
         ):
             self.diagnosis = judge(run, **self.chosen)
             state.diagnosed, state.events = run.last, len(run.events)
-            return self._changes(self.diagnosis, alarmed)
+            state.settled = run.last if settled else None
+            return self._changes(self.diagnosis, alarmed, settled)
         if self.diagnosis is None:  # after a restart: to be shown, for it was told
             self.diagnosis = judge(run, **self.chosen)
         return []
+
+    def _pace(self, run: Run) -> float:
+        """Steps until the next diagnosis: fewer at the start of a run, where 20 steps are a large part of it."""
+        return min(self.every, max(SOONEST, OFTEN * (run.last - run.first)))
 
     def _begun_anew(self, run: Run) -> None:
         """The log is shorter than it was: it was cut, or the run went back to a checkpoint."""
@@ -135,7 +149,7 @@ class Monitor:
                 state.beyond.pop(role, None)
         return alarmed
 
-    def _changes(self, answer: Diagnosis, alarmed: dict[str, int]) -> list[Change]:
+    def _changes(self, answer: Diagnosis, alarmed: dict[str, int], settled: bool) -> list[Change]:
         step = answer.run.last
         present = {
             f.failure: f
@@ -143,7 +157,11 @@ class Monitor:
             if f.status == "present" and f.severity in self.told_from
         }
         followed = {f.failure for f in answer.findings if f.status in ("present", "consequence")}
-        changes = [change for f in present.values() if (change := self._tell(f, step)) is not None]
+        needed = 1 if settled or answer.run.logged >= SOME else TWICE
+        for slug, told in self.state.told.items():
+            told.seen = told.seen if slug in present else 0
+        told_now = [self._tell(finding, step, needed, settled) for finding in present.values()]
+        changes = [change for change in told_now if change is not None]
         explained = any(f.status in ("present", "consequence") for f in answer.findings)
         for role, at in {} if explained else alarmed.items():
             if MILD in self.told_from and not (told := self._told(f"{UNNAMED}:{role}")).severity:
@@ -173,7 +191,7 @@ class Monitor:
     def _told(self, slug: str) -> Told:
         return self.state.told.setdefault(slug, Told())
 
-    def _tell(self, finding: Finding, step: int) -> Change | None:
+    def _tell(self, finding: Finding, step: int, needed: int, settled: bool) -> Change | None:
         told = self._told(finding.failure)
         severity = finding.severity or ""
         if told.severity:
@@ -182,11 +200,12 @@ class Monitor:
                 return None
             kind = "updated"
         else:
-            if finding.confidence not in SURE or self._cooling(told, step):
+            told.seen = told.seen + 1 if settled or finding.confidence in SURE else 0
+            if told.seen < needed or self._cooling(told, step):
                 return None
             told.episode += 1
             kind = "firing"
-        told.severity, told.missing = severity, 0
+        told.severity, told.missing, told.seen = severity, 0, 0
         onset = finding.onset.step if finding.onset else None
         return Change(kind, finding.failure, told.episode, severity, step, finding, onset=onset)
 

@@ -180,8 +180,10 @@ class StopProcess:
 
     def __init__(self, pid: int, least: str = "stop") -> None:
         self.pid, self.least = pid, least
-        self.name = f"stop-pid {pid}"
         self.born = _born(pid)
+        self.name = (
+            f"stop-pid {pid}, begun {self.born}"  # an alert for an earlier one is not for it
+        )
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
