@@ -19,9 +19,10 @@ from klinic.read import read_all
 from klinic.run import Run
 
 SCAN = 10.0  # seconds between two looks for new runs in a folder
-SHARE = (
-    0.2  # of the time between two readings, which a reading may take: the rest is left to others
-)
+# Of the time between two readings, which a reading may take: the rest is left to others.
+SHARE = 0.2
+# Seconds, and longest pauses so far, without a new line until a run seems to have ended (our choice).
+QUIET, GAPS = 600.0, 10
 
 Stamp = tuple[tuple[str, int, int, int], ...]
 
