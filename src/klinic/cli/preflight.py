@@ -14,7 +14,7 @@ FORMATS = ("text", "json")
 
 
 @click.command("preflight")
-@click.argument("function", metavar="MODULE:FUNCTION", required=False)
+@click.argument("function", metavar="[MODULE:FUNCTION]", required=False)
 @click.option(
     "--batch",
     "file",

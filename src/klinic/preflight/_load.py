@@ -151,10 +151,13 @@ def from_folder(folder: Path, option: str) -> tuple[Any, Any]:
         )
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"{option} needs {error.name}", str(folder), "pip install 'klinic[torch]'"
         ) from error
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     except Exception as trouble:

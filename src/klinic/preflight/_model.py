@@ -60,13 +60,20 @@ def trainable(model: Any) -> dict[str, Any]:
 
 
 @contextmanager
+def same_chance(model: Any) -> Iterator[None]:
+    """Random numbers go on afterwards as if nothing had been drawn."""
+    device = device_of(model)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield
+
+
+@contextmanager
 def still(model: Any) -> Iterator[None]:
     """Dropout off; every module's mode and the random numbers are put back afterwards."""
     modes = [(module, module.training) for module in model.modules()]
-    devices = [device_of(model)] if device_of(model).type == "cuda" else []
     model.eval()
     try:
-        with torch.random.fork_rng(devices=devices):
+        with same_chance(model):
             yield
     finally:
         for module, mode in modes:

@@ -49,14 +49,15 @@ def _gradients(model: Any, given: Given) -> dict[str, Any] | str:
     """The gradient of each trainable parameter, None where the loss does not hang on it; a word where there is none at all."""
     import torch
 
-    from klinic.preflight._model import still, surprise, trainable
+    from klinic.preflight._model import same_chance, still, surprise, trainable
 
     some = trainable(model)
     if given.loss is None:
         with still(model):
             value = surprise(model, given, GRADIENT_ROWS)
     else:
-        value = given.loss(model) if callable(given.loss) else given.loss
+        with same_chance(model):
+            value = given.loss(model) if callable(given.loss) else given.loss
     if not isinstance(value, torch.Tensor) or value.grad_fn is None:
         return "detached"
     found = torch.autograd.grad(

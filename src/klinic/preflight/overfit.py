@@ -31,13 +31,14 @@ def overfit(given: Given) -> Result:
         return missing("loss=lambda model: ...")
     if given.loss is None and (lacking := _lacking(given)):
         return missing(*lacking)
-    from klinic.preflight._model import trainable
+    from klinic.preflight._model import same_chance, trainable
 
     if not trainable(given.model):
         return failed("frozen")
     before = after = math.nan
     for rate in RATES:
-        learner, before, after = _learn(given, rate)
+        with same_chance(given.model):
+            learner, before, after = _learn(given, rate)
         if not math.isfinite(before):
             return failed("not-finite", before=before)
         if after < before - max(FALL * abs(before), LEAST):
