@@ -95,6 +95,7 @@ PLANTED = [
     ("retokenisation", "not-sampled", cell("sampled", 1, 1, 49)),
     ("kl-at-start", "above", {"reference": sound().logp - 0.3}),
     ("kl-at-start", "above", {"reference": np.roll(sound().reference, 1, 0)}),
+    ("kl-at-start", "nan", {"reference": sound().logp * np.nan}),
     ("negative-kl", "below", {"kl": sound().logp - sound().reference}),
     ("negative-kl", "nan", cell("kl", 0, 6, np.nan)),
     ("first-ratio", "off", {"old": sound().logp / 1.3}),

@@ -214,7 +214,8 @@ def test_responses_that_do_not_survive_their_text_are_caught():
     mask = (ids != 0).long()
     ids, mask = (torch.nn.functional.pad(a, (1, 0), value=v) for a, v in ((ids, BOS), (mask, 0)))
     result = found("retokenisation", Batch(ids=ids, mask=mask), tokenizer=tokenizer)
-    assert (result.sentence, result.values["rows"], result.values["of"]) == ("drift", 1, 2)
+    assert (result.status, result.sentence) == ("failed", "drift")
+    assert (result.values["rows"], result.values["of"]) == (1, 2)
     assert (
         found("retokenisation", Batch(ids=ids[:1], mask=mask[:1]), tokenizer=tokenizer).status
         == "passed"
@@ -248,7 +249,9 @@ def test_a_parameter_without_a_gradient_is_caught():
     head = new_model()
     head.value = torch.nn.Linear(32, 1)
     assert found("gradient", batch, model=head).values["none"] == 2
-    assert found("gradient", batch, model=new_model().requires_grad_(False)).sentence == "frozen"
+    for name in ("gradient", "overfit"):
+        result = found(name, batch, model=new_model().requires_grad_(False))
+        assert (result.status, result.sentence) == ("failed", "frozen")
 
 
 @pytest.mark.parametrize(
