@@ -90,6 +90,7 @@ PLANTED = [
     ("response-mask", "late", {"mask": np.where(np.arange(WIDTH) == 5, 0, sound().mask)}),
     ("response-mask", "padding", {"mask": (np.arange(WIDTH) >= 5) * np.ones((4, 1), int)}),
     ("response-mask", "early", cell("mask", 2, slice(9, None), 0)),
+    ("response-mask", "early", cell("mask", 2, -1, 0)),
     ("response-mask", "empty", cell("mask", 1, slice(None), 0)),
     ("response-mask", "not-binary", cell("mask", 1, 6, 0.5)),
     ("retokenisation", "not-sampled", cell("sampled", 1, 1, 49)),

@@ -222,6 +222,28 @@ def test_responses_that_do_not_survive_their_text_are_caught():
     )
 
 
+def test_a_tokenizer_that_reads_beginnings_otherwise_is_no_drift():
+    from tokenizers import decoders, pre_tokenizers
+
+    tokenizer = (
+        new_tokenizer()
+    )  # as sentencepiece has it: a blank before each text, taken away again
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.backend_tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteLevel(), decoders.Strip(" ", 1, 0)]
+    )
+    row = tokenizer.encode("so then the seven")
+    tail = tokenizer.encode("qz")[1:]
+    ids = torch.tensor([row + tail])
+    mask = torch.tensor([[0] * len(row) + [1] * len(tail)])
+    more = {"ids": ids, "mask": mask}
+    assert found("retokenisation", Batch(**more, pad=-1), tokenizer=tokenizer).status == "passed"
+    assert (
+        found("retokenisation", Batch(**more, attention=mask), tokenizer=tokenizer).sentence
+        == "drift"
+    )
+
+
 # Gradient and overfitting
 
 

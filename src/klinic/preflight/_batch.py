@@ -9,7 +9,7 @@ from typing import Any
 Array = Any  # numpy.ndarray, torch.Tensor or lists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
     """One batch, as the loss gets it; whatever is left out is not checked.
 

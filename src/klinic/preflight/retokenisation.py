@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from klinic.preflight._given import Given
@@ -30,21 +32,17 @@ def retokenisation(given: Given) -> Result:
     if given.tokenizer is None:
         return missing("sampled|tokenizer")
     drifted, compared, example = 0, 0, ""
-    for row, keep in zip(given.ids, mask, strict=True):
-        at = np.flatnonzero(keep)
-        if not len(at):
-            continue
-        ids = row[at[0] : at[-1] + 1].tolist()
-        text = given.tokenizer.decode(
-            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
-        if text.endswith(CUT):
+    for row in np.flatnonzero(mask.any(1)).tolist():
+        at = np.flatnonzero(mask[row])
+        ids = given.ids[row, at[0] : at[-1] + 1].tolist()
+        again = _again(given.tokenizer, ids)
+        if again is None:
             continue
         compared += 1
-        again = list(given.tokenizer.encode(text, add_special_tokens=False))
-        if again != ids:
+        # Some tokenizers read a text's beginning in another way, so that only the whole row comes back.
+        if again != ids and not (given.real is not None and _comes_back(given, row)):
             drifted += 1
-            example = example or _where(given, ids, again)
+            example = example or _where(ids, again)
     if not compared:
         return missing("sampled")
     if drifted:
@@ -52,7 +50,19 @@ def retokenisation(given: Given) -> Result:
     return passed(of=compared)
 
 
-def _where(given: Given, ids: list[int], again: list[int]) -> str:
+def _again(tokenizer: Any, ids: list[int]) -> list[int] | None:
+    """The ids of the ids' text; None where they end within a character."""
+    text = tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return None if text.endswith(CUT) else list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def _comes_back(given: Given, row: int) -> bool:
+    assert given.real is not None
+    ids = given.ids[row, given.real[row]].tolist()
+    return bool(_again(given.tokenizer, ids) == ids)
+
+
+def _where(ids: list[int], again: list[int]) -> str:
     """The first place at which they part."""
     at = next((i for i, (a, b) in enumerate(zip(ids, again, strict=False)) if a != b), 0)
     return f"{ids[at : at + 3]} -> {again[at : at + 3]}"
