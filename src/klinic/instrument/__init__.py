@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from klinic.instrument.control import EntropyTarget, ExponentialKL, ProportionalKL
 from klinic.instrument.critic import (
     at_last_token,
     explained_variance,
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Clipping",
+    "EntropyTarget",
+    "ExponentialKL",
+    "ProportionalKL",
     "Step",
     "Tally",
     "all_right_share",

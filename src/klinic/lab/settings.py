@@ -37,6 +37,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clipping: bool = True
     beta: float = 0.05
     entropy_coef: float = 0.0
+    # Coefficients that follow a target (klinic.instrument.control); beta and entropy_coef are where they begin.
+    kl_control: Literal["fixed", "exponential", "proportional"] = "fixed"
+    kl_target: float = 0.05  # of the logged kl, nats per token
+    kl_rate: float = 0.1  # eta of the exponential form, n_steps / horizon of the proportional one
+    beta_low: float = 1e-3
+    beta_high: float = 3.0
+    entropy_target: float = 0.0  # of the logged entropy, nats per token; 0: entropy_coef is fixed
+    entropy_rate: float = 1e-3  # the most entropy_coef moves in a step
+    entropy_coef_low: float = 0.0
+    entropy_coef_high: float = 0.1
     max_grad_norm: float = 1.0  # 0: no limit
     loss_aggregation: Literal["token", "sequence", "constant"] = "token"
     advantage_scaling: Literal["group", "none"] = "group"

@@ -14,6 +14,7 @@ from klinic import instrument
 from klinic.instrument.entropy import log_softmax
 from klinic.lab import advantages, losses, metrics, rewards, warmup
 from klinic.lab.adam import Adam, clipped, through_half_precision
+from klinic.lab.control import Coefficients
 from klinic.lab.network import (
     Array,
     Samples,
@@ -55,6 +56,7 @@ class Trainer:
         self.sampler, self.sampler_version = _copy(self.policy), 0
         self.recent: deque[Weights] = deque()  # the newest last; as many as the sampler lags behind
         self.stale_left = 0
+        self.coefficients = Coefficients(settings)
         random = Random(EVAL_SEED)
         low, high = settings.digits_low, settings.digits_high
         self.evaluation = [
@@ -72,6 +74,7 @@ class Trainer:
     def _train_step(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if self.step == self.at and self.fault:
             self.settings = changed(self.settings, self.fault)
+            self.coefficients.under(self.settings)
             self.stale_left = self.settings.stale_queue
         s = self.settings
         rng = np.random.default_rng([self.seed, self.step])
@@ -139,6 +142,7 @@ class Trainer:
         if values is not None and returns is not None:
             row |= metrics.of_critic(values, returns, mask, value_losses)
             row["adv_std"] = used_std
+        row |= self.coefficients.update(row["kl"], row["entropy"])
         if self.step % s.eval_every == 0:
             row |= self.evaluate()
         kept = [
@@ -201,7 +205,7 @@ class Trainer:
             *((f"recent_{i}", weights) for i, weights in enumerate(self.recent)),
         ):
             arrays |= {f"{name}.{key}": array for key, array in weights.items()}
-        numbers = {
+        numbers: dict[str, Any] = {
             "step": self.step,
             "seed": self.seed,
             "at": self.at,
@@ -211,6 +215,8 @@ class Trainer:
             "stale_left": self.stale_left,
             "recent": len(self.recent),
         }
+        if kept := self.coefficients.state():
+            numbers["coefficients"] = kept
         return numbers, arrays
 
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -232,6 +238,7 @@ class Trainer:
         self.recent = deque(part(f"recent_{i}") for i in range(numbers["recent"]))
         self.step, self.at = numbers["step"], numbers["at"]
         self.sampler_version, self.stale_left = numbers["sampler_version"], numbers["stale_left"]
+        self.coefficients.restore(numbers.get("coefficients", {}))
 
     def _problems(self) -> list[Problem]:
         s = self.settings
@@ -291,7 +298,9 @@ class Trainer:
             weights = weights * 0
         terms = losses.Terms(full[:, PROMPT_LENGTH:].T, old.T, reference.T, advantage.T, weights)
         low, high = (s.clip_low, s.clip_high) if s.clipping else (UNCLIPPED, UNCLIPPED)
-        knobs = losses.Knobs(s.temperature, low, high, s.beta, s.entropy_coef)
+        knobs = losses.Knobs(
+            s.temperature, low, high, self.coefficients.beta, self.coefficients.entropy_coef
+        )
         loss, d_logits, seen = losses.policy_loss(logits, terms, knobs)
         gradient = backward(self.policy, done, PROMPT_LENGTH - 1, d_logits)
         if s.loss_scale:
