@@ -151,7 +151,8 @@ def _run(
     trainer, table = recognise(keys, text, forced)
     beside = configuration_beside(folder) if folder is not None else {}
     config = settings_of({**settings, **beside, **extra}, table)
-    converted = [convert(reading.columns, table, config, mapping) for reading in readings]
+    defined = {key: told for reading in readings for key, told in reading.defined.items()}
+    converted = [convert(reading.columns, table, config, mapping, defined) for reading in readings]
     leading, curves = _merged(converted)
     curves = _without_forward_fill(curves)
     curves = derived(curves, config, trainer)
