@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import klinic
 from klinic.errors import BadUsage, UnreadableInput
 from klinic.read import parse_mapping, read, read_all
 from klinic.trainers import tables
@@ -420,3 +422,15 @@ def test_a_row_of_names_and_numbers_is_no_header_of_a_table(tmp_path):
     run = read(path)
     assert run.logged == 60
     assert run.curves["entropy/unknown"].steps.tolist() == list(range(1, 61))
+
+
+def test_rows_in_memory_are_read_as_the_file_that_holds_them(tmp_path):
+    from klinic.read import read_rows
+
+    state = Path(klinic.__file__).parent / "demo" / "trl-entropy-collapse" / "trainer_state.json"
+    rows = json.loads(state.read_text())["log_history"]
+    run, stored = read_rows(rows, config={"learning_rate": 1e-3}), read(state)
+    assert run.curves.keys() == stored.curves.keys() and run.trainer.name == "trl"
+    for name, curve in run.curves.items():
+        assert curve.values.tolist() == stored.curves[name].values.tolist(), name
+    assert run.setting("lr") == 1e-3 and run.last == stored.last

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from klinic.diagnose import diagnose
     from klinic.diagnosis import Diagnosis
+    from klinic.instrument import Recorder
     from klinic.read import read
     from klinic.run import Run
 
 __version__ = "0.1.0"
-__all__ = ["Diagnosis", "Run", "diagnose", "read"]
+__all__ = ["Diagnosis", "Recorder", "Run", "diagnose", "read"]
 _HOMES = {
     "Diagnosis": "klinic.diagnosis",
+    "Recorder": "klinic.instrument",
     "Run": "klinic.run",
     "diagnose": "klinic.diagnose",
     "read": "klinic.read",
@@ -39,6 +41,7 @@ class _Package(ModuleType):
     diagnose = _public("diagnose")
     Run = _public("Run")
     Diagnosis = _public("Diagnosis")
+    Recorder = _public("Recorder")
 
 
 sys.modules[__name__].__class__ = _Package

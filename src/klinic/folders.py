@@ -34,7 +34,7 @@ LOG_SUFFIXES = {
     "",
 }
 NOT_LOGS = re.compile(
-    r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json)",
+    r"(rollout|completion|sample|requirements|readme|license|merges|meta\.json|label\.json|^klinic\.json)",
     re.IGNORECASE,
 )
 PLAIN_NAMES = {

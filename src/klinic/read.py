@@ -21,6 +21,7 @@ from klinic.folders import CHECKPOINT_LIKE, name_of, run_folders
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
 from klinic.sources.jobs import runs_of
+from klinic.sources.jsonl import add_row
 from klinic.sources.rows import Reading, Vocabulary
 from klinic.states import compare_states
 from klinic.trackers import RUNS
@@ -70,12 +71,7 @@ def read_all(
     wanted = dict(mapping or {})
     extra = configuration(Path(config), required=True) if config else {}
 
-    def knows(key: str) -> bool:
-        return key in wanted or known(key)
-
-    words = Vocabulary(
-        knows, frozenset(key for table in tables().values() for key in table.summary), in_parts
-    )
+    words = _vocabulary(wanted)
 
     if str(path) == "-":
         return [_run([sources.read_standard_input(words)], None, trainer, wanted, extra, "stdin")]
@@ -111,6 +107,38 @@ def read_all(
     if not runs and troubles:
         raise troubles[0]
     return with_metrics or runs[:1]
+
+
+def read_rows(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    name: str = "run",
+    folder: str | Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    trainer: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> Run:
+    """Read a run that is still in memory: its rows as they were logged, such as transformers' ``state.log_history``.
+
+    rows: one mapping a step, with its step under a usual name. folder: where the run saves its checkpoints; configuration
+    beside them is read. config: settings by the trainer's own names. Raises BadUsage for an unknown trainer.
+    """
+    reading = Reading(name, _vocabulary(mapping or {}))
+    counted = 0
+    for row in rows:
+        counted = add_row(dict(row), counted, name, reading)
+    stated = {key: (value, name) for key, value in (config or {}).items()}
+    place = Path(folder) if folder is not None else None
+    return _run([reading], place, trainer, mapping or {}, stated, name)
+
+
+def _vocabulary(wanted: Mapping[str, str]) -> Vocabulary:
+    def knows(key: str) -> bool:
+        return key in wanted or known(key)
+
+    return Vocabulary(
+        knows, frozenset(key for table in tables().values() for key in table.summary), in_parts
+    )
 
 
 def _chosen(path: str | Path) -> tuple[str | Path, str | None]:
@@ -151,7 +179,8 @@ def _run(
     trainer, table = recognise(keys, text, forced)
     beside = configuration_beside(folder) if folder is not None else {}
     config = settings_of({**settings, **beside, **extra}, table)
-    converted = [convert(reading.columns, table, config, mapping) for reading in readings]
+    defined = {key: told for reading in readings for key, told in reading.defined.items()}
+    converted = [convert(reading.columns, table, config, mapping, defined) for reading in readings]
     leading, curves = _merged(converted)
     curves = _without_forward_fill(curves)
     curves = derived(curves, config, trainer)

@@ -45,7 +45,9 @@ from klinic.instrument.ratios import (
     ratio_geo_mean,
     ratio_mean,
 )
+from klinic.instrument.recorder import Recorder
 from klinic.instrument.responses import at_cap, ended, lengths, unique_share
+from klinic.instrument.slices import length_buckets
 from klinic.instrument.step import Step
 from klinic.instrument.tally import Tally
 
@@ -57,6 +59,7 @@ __all__ = [
     "EntropyTarget",
     "ExponentialKL",
     "ProportionalKL",
+    "Recorder",
     "Step",
     "Tally",
     "all_right_share",
@@ -78,6 +81,7 @@ __all__ = [
     "k3",
     "kl_seq_sum",
     "kl_token_mean",
+    "length_buckets",
     "lengths",
     "log_ratio",
     "log_softmax",

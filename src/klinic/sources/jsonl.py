@@ -15,6 +15,8 @@ ORDER = 20
 SAMPLE_KEYS = frozenset(
     {"prompt", "completion", "response", "output", "input", "question", "messages", "trajectory"}
 )
+# A row with this key says what the names of a hand-written loop mean (klinic.Recorder writes it).
+DEFINITIONS = "definitions"
 _decode = msgspec.json.Decoder().decode
 
 
@@ -62,6 +64,11 @@ def read(stream: BinaryIO, head: bytes, reading: Reading) -> None:
 
 def add_row(row: dict[str, Any], counted: int, at: str, reading: Reading) -> int:
     """Add one decoded row; returns how many rows without a step were seen so far."""
+    if DEFINITIONS in row and isinstance(row[DEFINITIONS], dict):
+        for name, told in row[DEFINITIONS].items():
+            if isinstance(told, dict) and isinstance(told.get("definition"), str):
+                reading.defined[name] = (told["definition"], str(told.get("unit", "1")))
+        return counted
     step = step_of(row)
     inner = row.get("data", row.get("metrics"))
     if isinstance(inner, dict):

@@ -94,6 +94,9 @@ class Reading:
         self.unknown: Counter[str] = Counter()
         self.columns: dict[str, Column] = {}
         self.config: dict[str, tuple[Any, str]] = {}
+        self.defined: dict[
+            str, tuple[str, str]
+        ] = {}  # own name -> definition and unit, as the log itself says
         self._events: dict[str, tuple[list[Event], deque[Event]]] = {}
         self.holds: Counter[str] = Counter()
         self.segments: list[Segment] = []
@@ -163,13 +166,16 @@ class Reading:
     def _restart(self, step: int) -> None:
         assert self._first is not None and self.last_step is not None
         self.segments.append(Segment(self._first, self.last_step, self._rewound))
+        self._cut(step)
+        self._first, self._rewound, self.last_step = step, step, None
+
+    def _cut(self, step: int) -> None:
         kept = 0
         for column in self.columns.values():
             column.cut(step)
             kept = max(kept, len(column.steps))
         self.superseded += self.logged - kept
         self.logged = kept
-        self._first, self._rewound, self.last_step = step, step, None
 
     @property
     def first_step(self) -> int | None:
@@ -186,6 +192,11 @@ class Reading:
         elif self.last_step is not None:
             self.segments.append(Segment(self._first or 0, self.last_step, self._rewound))
             self._first, self._rewound = begins, None
+        back = [s.rewound_to for s in later.closed_segments() if s.rewound_to is not None]
+        if (
+            min(back, default=begins) < begins
+        ):  # a restart within it went back behind its own beginning
+            self._cut(min(back))
         for key, column in later.columns.items():
             self.put(key, column.steps, column.values)
         opened = later.closed_segments()
@@ -201,6 +212,7 @@ class Reading:
         self.superseded += later.superseded
         for key, found in later.config.items():
             self.config.setdefault(key, found)
+        self.defined |= later.defined
         for event in later.events:
             self._keep(event)
         self.holds += later.holds

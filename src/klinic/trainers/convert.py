@@ -65,8 +65,12 @@ def convert(
     table: Table,
     config: Mapping[str, Setting],
     mapping: Mapping[str, str],
+    defined: Mapping[str, tuple[str, str]] | None = None,
 ) -> Converted:
-    """Name every column. mapping: log key -> role or canonical name, from ``--map``; it wins over the tables."""
+    """Name every column. mapping: log key -> role or canonical name, from ``--map``; it wins over the tables.
+
+    defined: own name -> definition and unit, as the log itself says of names that no table knows.
+    """
     done = Converted()
     generic = tables()[GENERIC]
     summed = _summed(columns, table)
@@ -80,6 +84,9 @@ def convert(
             _keep(done, metric, *_points(column))
             continue
         found = table.rule(key) or (generic.rule(key) if table is not generic else None)
+        if found is None and defined and key in defined:
+            _keep(done, Metric(key, *defined[key], key), *_points(column))
+            continue
         if found is None:
             done.unread.append(key)
             continue
