@@ -24,6 +24,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "exponential, KL 0.0005 (below reach)": {**KL, "kl_target": 0.0005},
     "exponential, KL 20 (above reach)": {**KL, "kl_target": 20.0},
     "entropy 1.6": {"entropy_target": 1.6},
+    "entropy 1.6, no damping": {"entropy_target": 1.6, "entropy_damping": 0.0},
     "entropy 1.5 and KL 0.05": {**KL, "kl_target": 0.05, "entropy_target": 1.5},
     "entropy 3.5, bonus at most 0.01 (above reach)": {"entropy_target": 3.5, "entropy_coef_high": 0.01},
     "entropy 0.5, bonus at least 0 (below reach)": {"entropy_target": 0.5},
