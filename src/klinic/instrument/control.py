@@ -152,22 +152,46 @@ class ProportionalKL(_KL):
 
 
 class EntropyTarget(Controller):
-    """coef + rate * clip(1 - entropy / target, -1, 1): more bonus while the entropy is below its target, less while above.
+    """More entropy bonus while the entropy is below its target, less while above: a proportional and an integral part.
 
-    Added to and not multiplied, so that it may begin at 0. value, low, high: of the coefficient of ``- coef * entropy`` in the loss;
-    rate: the most it moves in one update. Skywork-OR1 (arXiv 2505.22312) adds or takes a fixed step by the sign and turns the bonus
-    off above the target; this one becomes slower as it comes near, and with low=0 ends where theirs does.
+    With e = clip(1 - entropy / target, -1, 1): sum of rate * e over all updates, plus damping * rate * e of the last one. Sums and not
+    products, so that it may begin at 0. value, low, high: of the coefficient of ``- coef * entropy`` in the loss; rate: the most it
+    drifts in one update; damping: how many updates' worth of an error counts at once. Skywork-OR1 (arXiv 2505.22312) adds or takes a
+    fixed step by the sign and turns the bonus off above the target; that swings, as this one does with damping 0 (docs/lab.md).
     """
 
     name = "entropy_coef"
 
     def __init__(
-        self, value: float, target: float, low: float = 0.0, high: float = 0.05, rate: float = 1e-3
+        self,
+        value: float,
+        target: float,
+        low: float = 0.0,
+        high: float = 0.05,
+        rate: float = 1e-3,
+        damping: float = 50.0,
     ) -> None:
         if not rate > 0:
             raise BadUsage(f"{rate} is not above 0", "EntropyTarget(rate=)")
+        if not damping >= 0:
+            raise BadUsage(f"{damping} is below 0", "EntropyTarget(damping=)")
         super().__init__(value, target, low, high)
-        self.rate = rate
+        self.rate, self.damping = rate, damping
+        self.settled = (
+            value  # the integral part, within the limits too: it does not wind up beyond them
+        )
 
     def _next(self, error: float, steps: float) -> float:
-        return self.value - self.rate * min(max(error, -1.0), 1.0) * steps
+        error = min(max(error, -1.0), 1.0)
+        drifted = self.settled - self.rate * error * steps
+        self.settled = min(max(drifted, self.low), self.high)
+        return drifted - self.damping * self.rate * error
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {**super().state_dict(), "settled": self.settled}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` gave, within the limits of this one."""
+        super().load_state_dict(state)
+        self.settled = min(max(float(state["settled"]), self.low), self.high)

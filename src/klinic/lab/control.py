@@ -30,6 +30,7 @@ class Coefficients:
                 s.entropy_coef_low,
                 s.entropy_coef_high,
                 s.entropy_rate,
+                s.entropy_damping,
             )
 
     def under(self, settings: Settings) -> None:

@@ -44,7 +44,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beta_low: float = 1e-3
     beta_high: float = 3.0
     entropy_target: float = 0.0  # of the logged entropy, nats per token; 0: entropy_coef is fixed
-    entropy_rate: float = 1e-3  # the most entropy_coef moves in a step
+    entropy_rate: float = 2e-3  # the most entropy_coef drifts in a step
+    entropy_damping: float = 50.0  # how many steps' drift an error counts at once
     entropy_coef_low: float = 0.0
     entropy_coef_high: float = 0.1
     max_grad_norm: float = 1.0  # 0: no limit
