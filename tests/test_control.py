@@ -44,6 +44,12 @@ def test_the_entropy_target_raises_the_bonus_below_it_and_lowers_it_above():
     damped = EntropyTarget(0.0, target=1.0, rate=1e-4, damping=50)
     assert damped.update(0.5) == pytest.approx(0.5e-4 + 25e-4)
     assert damped.update(0.9) == pytest.approx(0.6e-4 + 5e-4)
+    # However far the entropy is away, an error counts as 1: far above it, the drift is one rate a step.
+    for _ in range(3):
+        damped.update(50.0)
+    assert damped.settled == 0 and damped.update(0.9) == pytest.approx(0.1e-4 + 5e-4)
+    far = EntropyTarget(0.04, target=1.0, rate=1e-3, damping=0)
+    assert far.update(50.0) == pytest.approx(0.039)
 
 
 @pytest.mark.parametrize("make", [ExponentialKL, ProportionalKL, EntropyTarget])
@@ -166,6 +172,16 @@ def test_the_loss_is_made_with_the_controllers_coefficients(form):
     assert all(
         np.array_equal(by_hand.policy[name], weights) for name, weights in trainer.policy.items()
     )
+
+
+def test_a_fault_switched_later_keeps_what_the_controllers_have_reached():
+    settings = changed(
+        Settings(),
+        {"kl_control": "exponential", "kl_target": 1e-5, "prompts": 2, "eval_every": 100},
+    )
+    one, other = Trainer(settings, 1), Trainer(settings, 1, 3, {"temperature": 1.2})
+    rows = [[trainer.train_step()[0]["kl_coef"] for _ in range(4)] for trainer in (one, other)]
+    assert rows[0] == rows[1] and rows[0][3] != 0.05
 
 
 def test_a_resumed_run_keeps_the_coefficients(tmp_path):
