@@ -109,8 +109,11 @@ def test_rotated_files_are_one_run_that_goes_on(tmp_path):
     for begin, end in ((1, 60), (40, 90)):  # stopped at 60, resumed from a checkpoint at 40
         with Recorder(tmp_path, rotate=1000) as recorder:
             recorder.define("my/own", "anything")
+            recorder.define(f"my/since_{begin}", "said late")
             for n in range(begin, end):
-                recorder.log(n, {"reward": n + begin / 1000, "entropy": 1.0, "my/own": n})
+                recorder.log(
+                    n, {"reward": n + begin / 1000, "entropy": 1.0, "my/own": n, "my/since_40": n}
+                )
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files[:2] == ["metrics-0001.jsonl", "metrics-0002.jsonl"] and len(files) > 4
     assert all((tmp_path / name).stat().st_size < 1200 for name in files)
@@ -118,6 +121,8 @@ def test_rotated_files_are_one_run_that_goes_on(tmp_path):
     assert run.curves["reward/seq_mean/unknown"].steps.tolist() == list(range(90))
     assert run.curves["reward/seq_mean/unknown"].values[50] == pytest.approx(50.04)
     assert run.curves["my/own"].metric.definition == "anything"
+    assert run.curves["my/since_40"].metric.definition == "said late"
+    assert not read(tmp_path / files[-1]).unread_keys  # each file can be read alone
     with Recorder(tmp_path) as recorder:  # rotation is not asked for: it goes on in the last one
         recorder.log(90, {"reward": 90.0, "entropy": 1.0})
     assert sorted(path.name for path in tmp_path.iterdir()) == files
