@@ -12,7 +12,8 @@ from transformers import TrainerCallback
 
 from klinic.failures import SEVERITIES
 from klinic.hooks._trl_metrics import Tap
-from klinic.hooks.checkup import SURE, Checkup, checked
+from klinic.hooks.checkup import Checkup, checked
+from klinic.watch.monitor import CONFIDENCES, SURE
 
 
 class KlinicCallback(TrainerCallback):
@@ -20,7 +21,8 @@ class KlinicCallback(TrainerCallback):
 
     every: rows between two diagnoses; fast steps wait longer, for a diagnosis takes at most 1 % of the time. stop_on, save_on: the
     severity ("stop", "act" or "caution") from which the training is stopped, or a checkpoint is saved; None: never. confidence: how
-    sure klinic must be for that ("certain", "likely" or "possible"). lang: of what it tells ("en" or "zh"; default: KLINIC_LANG).
+    sure klinic must be of what it tells ("certain", "likely" or "possible"); while there are fewer than 40 rows, twice in a row.
+    lang: of what it tells ("en" or "zh"; default: KLINIC_LANG).
 
     Each failure is told once on standard error; ``output_dir/klinic.json`` has the latest diagnosis. seconds: the time all this took.
     Raises BadUsage for a word it does not know; afterwards nothing: what fails inside is said once, and the callback goes quiet.
@@ -32,15 +34,16 @@ class KlinicCallback(TrainerCallback):
         stop_on: str | None = None,
         save_on: str | None = None,
         *,
-        confidence: str = "likely",
+        confidence: str = SURE,
         lang: str | None = None,
     ) -> None:
         self.every = max(1, int(every))
         self.stop_on = checked(stop_on, SEVERITIES, "stop_on")
         self.save_on = checked(save_on, SEVERITIES, "save_on")
-        self.confidence = checked(confidence, SURE, "confidence") or "likely"
-        self.seconds, self.quiet, self.saved_for = 0.0, False, ""
-        self._checkup = Checkup(lang or os.environ.get("KLINIC_LANG", "en"))
+        sure = checked(confidence, CONFIDENCES, "confidence") or SURE
+        self.seconds, self.quiet = 0.0, False
+        self.saved_for: set[str] = set()
+        self._checkup = Checkup(lang or os.environ.get("KLINIC_LANG", "en"), sure)
         self._tap: Tap | None = None
         self._rows = 0
 
@@ -75,23 +78,20 @@ class KlinicCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """The last word, whatever the number of rows."""
         if state.is_world_process_zero and self._rows:
-            self._guard(lambda: self._look(args, state))
+            self._guard(lambda: self._look(args, state, ended=True))
         return control
 
     def _decide(self, args: Any, state: Any) -> list[bool]:
         if not self._checkup.affordable():
             return [False, False]
         self._look(args, state)
-        grave = self._checkup.found()[:1]
-        save = self._checkup.reached(self.save_on, self.confidence)
         # Once a failure: a checkpoint a diagnosis would push the healthy ones out of save_total_limit.
-        save = save and grave[0].failure != self.saved_for
-        if save:
-            self.saved_for = grave[0].failure
-        return [self._checkup.reached(self.stop_on, self.confidence), save]
+        grave = set(self._checkup.reached(self.save_on)) - self.saved_for
+        self.saved_for |= grave
+        return [bool(self._checkup.reached(self.stop_on)), bool(grave)]
 
-    def _look(self, args: Any, state: Any) -> None:
-        told = self._checkup.look(state.log_history, args.output_dir, args.to_dict())
+    def _look(self, args: Any, state: Any, ended: bool = False) -> None:
+        told = self._checkup.look(state.log_history, args.output_dir, args.to_dict(), ended)
         if told:
             print(told, file=sys.stderr, end="", flush=True)
 

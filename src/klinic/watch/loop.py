@@ -83,7 +83,9 @@ class Watch:
     def _look(self, one: Followed, run: Run) -> Watched:
         key = f"{one.at.resolve()}:{run.name}"
         if key not in self.runs:
-            more = {} if self.cool_down is None else {"cool_down": self.cool_down}
+            more: dict[str, Any] = {}
+            if self.cool_down is not None:
+                more["cool_down"] = self.cool_down
             monitor = Monitor(
                 self.memory.state(key), self.every, self.alert_on, **more, **self.chosen
             )
