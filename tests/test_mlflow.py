@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tracker_databases import mlflow_database, mlflow_folder
 
@@ -204,6 +204,7 @@ def test_a_damaged_byte_never_crashes(tmp_path_factory, whole, at, byte):
         st.tuples(st.integers(-3, 60), st.floats(width=32) | st.integers(-5, 5)), max_size=60
     )
 )
+@example(points=[(0, 0.0), (2, 0.0), (1, 0.0)])  # no slower process: each step was logged once
 def test_file_store_and_database_say_the_same(tmp_path_factory, points):
     """Gaps, NaN, infinity, duplicates and steps that go back: of each step the last value, and nothing older than a restart."""
     place = tmp_path_factory.mktemp("p")

@@ -52,7 +52,7 @@ class Column:
         each = Counter(earlier)
         each.pop(last, None)  # the others have not all come to it
         return (
-            bool(each)
+            max(each.values(), default=0) > 1
             and last - step <= RANKS_APART
             and self.steps[-RANKS_SEEN:].count(step) < max(each.values())
         )
