@@ -1,7 +1,7 @@
 """CPU seconds and memory of reading 10,000 steps x 50 metrics, by format, beside the library that wrote the format.
 
     python benchmarks/formats.py [--runs 5] [--steps 10000] [--only tensorboard,wandb] [--wandb-python /path/to/python]
-    python benchmarks/formats.py --verl train.log    # a long console log beside grep -a "step:"
+    python benchmarks/formats.py --verl 1000         # a console log of so many megabytes beside grep -a "step:"
 
 Each reading is a whole process, klinic's and the library's in turn; the medians and the median of the ratios of the pairs
 are printed. wandb removed its Python reader in 0.31: --wandb-python names an interpreter that has an older one (0.21).
@@ -195,6 +195,31 @@ def clearml(place: Path, steps: int) -> Path:
     return path
 
 
+def long_verl(place: Path, megabytes: int) -> Path:
+    """2,000 metric lines among what workers print: requests, answers, warnings."""
+    path, rnd = place / "verl.log", random.Random(1)
+    noise = [
+        f"(AgentLoopWorker pid={n}) [{n % 4}] INFO 11-0{n % 9} request {rnd.random()} took {rnd.random():.3f} s: "
+        + " ".join(
+            f"{rnd.choice(('so', 'then', 'we have', 'x ='))} {rnd.randint(0, 999)}"
+            for _ in range(30)
+        )
+        + "\n"
+        for n in range(2000)
+    ]
+    filler = "".join(noise)
+    each = megabytes * 1_000_000 // 2000
+    with path.open("w") as out:
+        for step, row in rows(2000):
+            at = rnd.randrange(len(filler) - 1)
+            begin = filler.find("\n", at) + 1
+            whole = filler[begin:] + filler * (each // len(filler) + 1)
+            out.write(whole[: whole.rfind("\n", 0, each) + 1])
+            values = " - ".join(f"{key}:{value}" for key, value in row.items())
+            out.write(f"(TaskRunner pid=12) step:{step} - {values}\n")
+    return path
+
+
 OURS = "import sys; from klinic.read import read; r = read(sys.argv[1]); assert r.logged, r"
 # Each gets every point of every metric into Python as (step, value), as the library offers it.
 LIBRARY = {
@@ -266,7 +291,7 @@ def paired(ours: list[str], theirs: list[str] | None, runs: int) -> str:
     line = f"klinic {statistics.median(c for c, _ in a):.2f} CPU s, {max(m for _, m in a):.0f} MB"
     if b:
         ratio = statistics.median(y[0] / x[0] for x, y in zip(a, b, strict=True))
-        line += f"; library {statistics.median(c for c, _ in b):.2f} CPU s, {max(m for _, m in b):.0f} MB; {ratio:.1f} times ours"
+        line += f"; library {statistics.median(c for c, _ in b):.2f} CPU s, {max(m for _, m in b):.0f} MB; {ratio:.2f} times ours"
     return line
 
 
@@ -285,13 +310,17 @@ def main() -> None:
     cli.add_argument("--steps", type=int, default=10_000)
     cli.add_argument("--only", default="")
     cli.add_argument("--wandb-python", default=sys.executable)
-    cli.add_argument("--verl", help="a long verl console log, read beside grep")
+    cli.add_argument("--verl", type=int, help="megabytes of a console log, read beside grep")
     args = cli.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if args.verl:
-        diagnosed = [sys.executable, "-m", "klinic", "diagnose", args.verl, "--format", "json"]
-        line = paired(diagnosed, ["grep", "-a", "step:", args.verl], args.runs)
-        print(f"{args.verl}: {line.replace('library', 'grep')}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(long_verl(Path(folder), args.verl))
+            diagnosed = [sys.executable, "-m", "klinic", "diagnose", path, "--format", "json"]
+            # Into a pipe: what goes to /dev/null, grep does not look for.
+            grep = ["sh", "-c", 'grep -a "step:" "$0" | cat > /dev/null', path]
+            line = paired(diagnosed, grep, args.runs)
+            print(f"{args.verl} MB of verl's console: {line.replace('library', 'grep')}")
         return
     wanted = set(filter(None, args.only.split(",")))
     for write in FORMATS:
