@@ -193,7 +193,27 @@ def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path):
         assert one.trouble is None and told
 
 
-def test_every_format_is_followed(tmp_path):
+def test_a_folder_whose_files_grow_is_followed(tmp_path):
+    from tracker_databases import mlflow_folder
+
+    points = {
+        key: [(1000 * row["step"], row[key], row["step"]) for row in ROWS if key in row]
+        for key in ("reward", "entropy", "kl", "frac_reward_zero_std")
+    }
+    run = mlflow_folder(
+        tmp_path / "mlruns" / "1" / ("a" * 32), {key: found[:40] for key, found in points.items()}
+    )
+    with watching(tmp_path, tmp_path / "mlruns") as (watch, told):
+        watch.look(all_of_them=True)
+        assert len(watch.runs) == 1 and not told
+        for key, found in points.items():
+            with (run / "metrics" / key).open("a") as out:
+                out.writelines(f"{time} {value} {step}\n" for time, value, step in found[40:])
+        watch.look(all_of_them=True)
+        assert ("firing", "entropy-collapse") in said(told)
+
+
+def test_a_database_is_followed(tmp_path):
     from tracker_databases import trackio_database, trackio_log
 
     rows = [("r", "x", n, {**row, "train/global_step": row["step"]}) for n, row in enumerate(ROWS)]

@@ -24,6 +24,7 @@ SHARE = 0.2
 # Seconds, and longest pauses so far, without a new line until a run seems to have ended (our choice).
 QUIET, GAPS = 600.0, 10
 
+NEVER_WAIT = getattr(os, "O_NONBLOCK", 0)  # a named pipe would wait for its writer
 Stamp = tuple[tuple[str, int, int, int], ...]
 
 
@@ -47,25 +48,7 @@ class Followed:
 
     def changed(self) -> bool:
         """Whether any file is another, longer or shorter than at the last look, or newer."""
-        found = []
-        for path in self.files:
-            try:
-                # Opening asks an NFS server anew; a bare stat may answer from a cache that is a minute old.
-                handle = os.open(path, os.O_RDONLY)
-                try:
-                    stat = os.fstat(handle)
-                finally:
-                    os.close(handle)
-            except IsADirectoryError:
-                stat = path.stat()
-            except OSError:
-                continue
-            found.append((str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns))
-            for beside in (f"{path}-wal",):  # SQLite writes there first
-                if os.path.exists(beside):
-                    more = os.stat(beside)
-                    found.append((beside, more.st_ino, more.st_size, more.st_mtime_ns))
-        stamp = tuple(found)
+        stamp = tuple(found for path in self.files for found in _stamps(path))
         if stamp == self.stamp:
             return False
         now = time.time()
@@ -98,6 +81,26 @@ class Followed:
             return True
         own = {str(path) for path in self.files}
         return any(source in own or str(self.at) == source for source in run.sources)
+
+
+def _stamps(path: Path) -> Iterator[tuple[str, int, int, int]]:
+    """(path, inode, bytes, time of the last change) of a file, of what SQLite writes beside it, and of all files in a folder."""
+    if path.is_dir():  # a tracker's folder of one run, whose files grow
+        for folder, _, names in os.walk(path):
+            for name in names:
+                yield from _stamps(Path(folder, name))
+        return
+    for file in (str(path), f"{path}-wal"):
+        try:
+            # Opening asks an NFS server anew; a bare stat may answer from a cache that is a minute old.
+            handle = os.open(file, os.O_RDONLY | NEVER_WAIT)
+        except OSError:
+            continue
+        try:
+            stat = os.fstat(handle)
+            yield file, stat.st_ino, stat.st_size, stat.st_mtime_ns
+        finally:
+            os.close(handle)
 
 
 class Paths:
