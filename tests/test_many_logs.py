@@ -41,6 +41,23 @@ def test_a_job_that_was_queued_again_goes_on_with_its_run(tmp_path, names):
     assert curve.values[40:].tolist() == newer.values.tolist(), "of overlapping steps the newer"
 
 
+@pytest.mark.parametrize("asked", ["train.log", "."])
+def test_a_rotated_log_is_one_run(tmp_path, asked):
+    whole = log(1, 130).splitlines(keepends=True)
+    for name, first, last in (
+        ("train.log.2", 0, 50),
+        ("train.log.1", 50, 110),
+        ("train.log", 110, 130),
+    ):
+        (tmp_path / name).write_text("".join(whole[first:last]))
+    run = read(tmp_path / asked)
+    assert by_source(run, "reward").steps.tolist() == list(range(1, 131))
+    (tmp_path / "train.log.1").write_text(log(1, 60, seed=3))  # of an earlier run, which began anew
+    (tmp_path / "train.log.2").unlink()
+    (tmp_path / "train.log").write_text(log(1, 40))
+    assert by_source(read(tmp_path / "train.log"), "reward").steps.tolist() == list(range(1, 41))
+
+
 def test_the_last_words_of_a_job_stay_with_its_run(tmp_path):
     (tmp_path / "slurm-4711.out").write_text(log(1, 60))
     (tmp_path / "slurm-4712.out").write_text(log(61, 120))

@@ -193,6 +193,22 @@ def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path):
         assert one.trouble is None and told
 
 
+def test_a_log_that_is_rotated_is_one_run(tmp_path):
+    path = tmp_path / "train.log"
+    write(path, ROWS[:100])
+    with watching(tmp_path, path) as (watch, told):
+        watch.look(all_of_them=True)
+        assert said(told) == [("firing", "entropy-collapse")]
+        path.rename(tmp_path / "train.log.1")
+        watch.look(all_of_them=True)  # in between there is none
+        write(path, ROWS[100:])
+        watch.followed.scanned = None
+        watch.look(all_of_them=True)
+    (one,) = watch.runs.values()
+    assert one.run.first == 1 and one.run.last == ROWS[-1]["step"]
+    assert "resolved" not in {a["state"] for a in told}
+
+
 def test_a_folder_whose_files_grow_is_followed(tmp_path):
     from tracker_databases import mlflow_folder
 

@@ -20,6 +20,7 @@ from klinic.errors import UnreadableInput
 from klinic.trackers import Log, gathered, of_wandb_itself
 
 SCHEDULER_SUFFIX = re.compile(r"^\.[oe]\d+$")  # PBS and SGE: train.o4711
+ROTATED_SUFFIX = re.compile(r"^\.\d{1,3}$")  # train.log.1 beside train.log
 LOG_SUFFIXES = {
     ".log",
     ".txt",
@@ -133,7 +134,11 @@ def _may_be_log(path: Path) -> bool:
     if of_wandb_itself(path):
         return False
     if sources.claimed_by(path.name) is None and (
-        (path.suffix.lower() not in LOG_SUFFIXES and not SCHEDULER_SUFFIX.match(path.suffix))
+        (
+            path.suffix.lower() not in LOG_SUFFIXES
+            and not SCHEDULER_SUFFIX.match(path.suffix)
+            and not (ROTATED_SUFFIX.match(path.suffix) and path.with_suffix("").exists())
+        )
         or path.name.startswith(".")
         or path.name in MODEL_FILES
         or NOT_LOGS.search(path.name)

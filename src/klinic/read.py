@@ -20,7 +20,7 @@ from klinic.errors import BadUsage, UnreadableInput, did_you_mean
 from klinic.folders import CHECKPOINT_LIKE, name_of, run_folders
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
-from klinic.sources.jobs import runs_of
+from klinic.sources.jobs import rotated, runs_of
 from klinic.sources.jsonl import add_row
 from klinic.sources.rows import Reading, Vocabulary
 from klinic.states import compare_states
@@ -77,7 +77,7 @@ def read_all(
         return [_run([sources.read_standard_input(words)], None, trainer, wanted, extra, "stdin")]
     place = sources.whole_log(Path(path))
     if not place.is_dir():
-        reading = sources.read_file(place, words)
+        reading = _with_rotated(sources.read_file(place, words), place, words)
         beside = place.resolve().parent
         found = _by_run([reading])
         return [
@@ -149,6 +149,19 @@ def _chosen(path: str | Path) -> tuple[str | Path, str | None]:
             if at and Path(text[:at]).exists():
                 return text[:at], text[at + 1 :]
     return path, None
+
+
+def _with_rotated(reading: Reading, place: Path, words: Vocabulary) -> Reading:
+    """A log together with what was rotated away from it, where the run goes on from there."""
+    older = rotated(place)
+    if not older or reading.parts or sources.claimed_by(place.name) is not None:
+        return reading
+    readings, _ = sources.read_files([(path, "") for path in older], str(place), words)
+    whole = runs_of([*readings, reading])
+    if len(whole) != 1 or whole[0].parts:
+        return reading
+    whole[0].at = reading.at
+    return whole[0]
 
 
 def _by_run(readings: list[Reading]) -> dict[str, list[Reading]]:

@@ -1,7 +1,8 @@
 """Which of the logs that lie in one folder are one run.
 
 * Where one begins beyond the first step of another whose name differs in its numbers only (``slurm-4711.out`` and
-  ``slurm-4712.out``, ``train_1.log`` and ``train_2.log``), the run went on in it.
+  ``slurm-4712.out``, ``train_1.log`` and ``train_2.log``), the run went on in it. So it did from ``train.log.2`` to
+  ``train.log.1`` to ``train.log``, as rotated logs are named.
 * Logs that put other numbers under the same names at the same steps are of different runs, unless their names say that
   each is a process's. All others are one run: two processes, or one run printed twice.
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _NUMBER = re.compile(r"\d+")
+_ROTATED = re.compile(r"(?<=[^\d.])\.(\d{1,3})$")
 _SUFFIX = re.compile(r"\.(out|err|log|txt|jsonl?|csv|tsv)$")
 _OUT_OR_ERR = re.compile(r"\.[oe](?=\d+(\.\d+)?$)")  # train.o4711 and train.e4711 are one job's
 _PROCESS = re.compile(r"rank|worker|proc|node|gpu|local|actor|engine", re.IGNORECASE)
@@ -57,11 +59,12 @@ def _joined(readings: Sequence[Reading]) -> list[Reading]:
     """The readings, those in which a run goes on put behind its earlier ones."""
     families: dict[str, list[Reading]] = {}
     for reading in readings:
-        families.setdefault(_NUMBER.sub("#", Path(reading.at).name), []).append(reading)
+        family = _NUMBER.sub("#", _ROTATED.sub("", Path(reading.at).name))
+        families.setdefault(family, []).append(reading)
     kept: list[Reading] = []
-    for family in families.values():
+    for members in families.values():
         current: Reading | None = None
-        for reading in sorted(family, key=lambda reading: _numbers(Path(reading.at).name)):
+        for reading in sorted(members, key=lambda reading: _age(Path(reading.at).name)):
             if current is not None and _goes_on(current, reading):
                 current.go_on(reading)
                 continue
@@ -136,5 +139,20 @@ def _stem(reading: Reading) -> str:
     return _OUT_OR_ERR.sub(".", _SUFFIX.sub("", Path(reading.at).name))
 
 
-def _numbers(name: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in _NUMBER.findall(name))
+def rotated(place: Path) -> list[Path]:
+    """What a log that is rotated was before: ``train.log.2``, ``train.log.1``, the oldest first."""
+    try:
+        beside = [path for path in place.parent.iterdir() if path.name.startswith(place.name)]
+    except OSError:
+        return []
+    return sorted(
+        (path for path in beside if _ROTATED.sub("", path.name) == place.name != path.name),
+        key=lambda path: _age(path.name),
+    )
+
+
+def _age(name: str) -> tuple[tuple[int, ...], int]:
+    """By this the logs of one family are in the order in which they were written."""
+    found = _ROTATED.search(name)
+    numbers = tuple(int(number) for number in _NUMBER.findall(_ROTATED.sub("", name)))
+    return numbers, -int(found.group(1)) if found else 0
