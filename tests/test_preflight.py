@@ -151,7 +151,9 @@ def test_without_ids_the_numbers_alone_are_checked():
         n: np.array(getattr(sound(), n))[:, -CAP:]
         for n in ("mask", "logp", "old", "reference", "kl")
     }
-    report = preflight(Batch(**response))
+    report = preflight(
+        Batch(**response), skip=("library-versions",)
+    )  # those of trainers that other tests import
     assert {r.name for r in report.results if r.status == "passed"} == {
         "kl-at-start",
         "negative-kl",
