@@ -422,6 +422,14 @@ def test_once_from_a_shell(tmp_path):
         assert done.returncode == 2 and "Traceback" not in done.stderr, wrong
 
 
+def test_a_folder_without_a_log_says_so_in_the_language_asked_for(tmp_path):
+    (tmp_path / "empty").mkdir()
+    command = [*KLINIC, "watch", tmp_path / "empty", "--once", "--state", tmp_path / "s"]
+    for lang, word in (("en", "no log in this folder"), ("zh", "目录里没有日志")):
+        done = subprocess.run([*command, "--lang", lang], capture_output=True, text=True)
+        assert done.returncode == 0 and word in done.stderr, done.stderr
+
+
 def test_one_watch_at_a_time_uses_a_state(tmp_path):
     with watching(tmp_path, tmp_path / "x"), pytest.raises(BadUsage, match="another watch"):
         Watch([tmp_path / "x"], state=tmp_path / "state.sqlite")

@@ -217,17 +217,16 @@ class _Printer:
 
     def troubles_of(self, watch: Any) -> list[str]:
         """What cannot be read now; elsewhere than on a terminal each is said once."""
+        from klinic.said import said
         from klinic.text import say_in
 
         found = {
             str(p): say_in("watch", "view.missing", self.lang, path=p)
             for p in watch.followed.missing
         }
-        for one in watch.followed.known.values():
-            if one.trouble is not None:
-                found[str(one.at)] = say_in(
-                    "watch", "view.trouble", self.lang, path=one.at, what=one.trouble.what
-                )
+        for path, trouble in watch.troubles().items():
+            what = said(trouble.what, self.lang)
+            found[str(path)] = say_in("watch", "view.trouble", self.lang, path=path, what=what)
         for where, line in found.items():
             if self.screen is None and self.told.get(where) != line:
                 self.told[where] = line

@@ -13,6 +13,7 @@ the reward's scale or the learning rate is wrong, it runs to its limit and says 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ class Change(NamedTuple):
     word: str
 
 
-class Controller:
+class Controller(ABC):
     """What the controllers share: limits, a memory of the last changes, and a state to save. ``name`` is what it logs under."""
 
     name = "coef"
@@ -42,13 +43,22 @@ class Controller:
     def __init__(self, value: float, target: float, low: float, high: float) -> None:
         for what, number in (("value", value), ("target", target), ("low", low), ("high", high)):
             if not math.isfinite(number):
-                raise BadUsage(f"{number} is not finite", f"{type(self).__name__}({what}=)")
+                raise BadUsage(
+                    f"{number} is not finite",
+                    f"{type(self).__name__}({what}=)",
+                    "give a finite number",
+                )
         if not target > 0:
-            raise BadUsage(f"{target} is not above 0", f"{type(self).__name__}(target=)")
+            raise BadUsage(
+                f"{target} is not above 0",
+                f"{type(self).__name__}(target=)",
+                "give a number above 0",
+            )
         if not low <= value <= high:
             raise BadUsage(
                 f"the coefficient {value} is not between its limits {low} and {high}",
                 type(self).__name__,
+                "begin between low and high",
             )
         self.value, self.target, self.low, self.high = value, target, low, high
         self.count = self.skipped = 0  # updates, and those that measured nothing finite
@@ -74,9 +84,9 @@ class Controller:
         self.changes.append(Change(self.count, measured, before, self.value, word))
         return self.value
 
+    @abstractmethod
     def _next(self, error: float, steps: float) -> float:
         """The coefficient without its limits. error: measured / target - 1."""
-        raise NotImplementedError
 
     def metrics(self) -> dict[str, float]:
         """What to log: the coefficient, the relative error, whether a limit holds it, updates that measured nothing."""
@@ -111,9 +121,13 @@ class _KL(Controller):
 
     def __init__(self, value: float, target: float, low: float, high: float, rate: float) -> None:
         if not low > 0:
-            raise BadUsage(f"{low} is not above 0", f"{type(self).__name__}(low=)")
+            raise BadUsage(
+                f"{low} is not above 0", f"{type(self).__name__}(low=)", "give a number above 0"
+            )
         if not rate > 0:
-            raise BadUsage(f"{rate} is not above 0", f"{type(self).__name__}(rate=)")
+            raise BadUsage(
+                f"{rate} is not above 0", f"{type(self).__name__}(rate=)", "give a number above 0"
+            )
         super().__init__(value, target, low, high)
         self.rate = rate
 
@@ -172,9 +186,13 @@ class EntropyTarget(Controller):
         damping: float = 50.0,
     ) -> None:
         if not rate > 0:
-            raise BadUsage(f"{rate} is not above 0", "EntropyTarget(rate=)")
+            raise BadUsage(
+                f"{rate} is not above 0", "EntropyTarget(rate=)", "give a number above 0"
+            )
         if not damping >= 0:
-            raise BadUsage(f"{damping} is below 0", "EntropyTarget(damping=)")
+            raise BadUsage(
+                f"{damping} is below 0", "EntropyTarget(damping=)", "0 leaves the damping out"
+            )
         super().__init__(value, target, low, high)
         self.rate, self.damping = rate, damping
         self.settled = (

@@ -63,7 +63,11 @@ class Given:
                 )
             rows = len(value) if rows is None else rows
             if len(value) != rows:
-                raise BadUsage(f"{len(value)} rows, other arrays have {rows}", name)
+                raise BadUsage(
+                    f"{len(value)} rows, other arrays have {rows}",
+                    name,
+                    "every array has one row a response",
+                )
         return rows or 0
 
     def has(self, name: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from klinic.watch.state import Memory
 from klinic.watch.targets import Target, Untaken
 
-POLL = 0.5  # seconds between two looks for due alerts
+POLL = 0.5  # seconds between two looks for due alerts (our choice)
 
 
 class Courier(threading.Thread):

@@ -18,10 +18,11 @@ from klinic.folders import run_folders
 from klinic.read import read_all
 from klinic.run import Run
 
+# All numbers here are our choice.
 SCAN = 10.0  # seconds between two looks for new runs in a folder
 # Of the time between two readings, which a reading may take: the rest is left to others.
 SHARE = 0.2
-# Seconds, and longest pauses so far, without a new line until a run seems to have ended (our choice).
+# Seconds, and longest pauses so far, without a new line until a run seems to have ended.
 QUIET, GAPS = 600.0, 10
 
 NEVER_WAIT = getattr(os, "O_NONBLOCK", 0)  # a named pipe would wait for its writer
@@ -37,7 +38,6 @@ class Followed:
 
     at: Path
     files: list[Path]
-    parent: Path
     stamp: Stamp = ()
     read_at: float = 0.0
     rest: float = 0.0
@@ -106,8 +106,8 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int, int]]:
 class Paths:
     """Everything that is watched. Paths that do not exist yet are waited for."""
 
-    def __init__(self, paths: tuple[Path, ...], clock: Any = time.monotonic) -> None:
-        self.paths, self.clock = paths, clock
+    def __init__(self, paths: tuple[Path, ...]) -> None:
+        self.paths = paths
         self.known: dict[Path, Followed] = {}
         self.scanned: float | None = None
         self.missing: list[Path] = []
@@ -115,30 +115,31 @@ class Paths:
 
     def scan(self) -> None:
         """Look for runs that are new, or gone."""
-        now = self.clock()
-        if self.scanned is not None and now - self.scanned < SCAN and not self.missing:
+        now = time.monotonic()
+        come = any(path.exists() for path in self.missing)
+        if self.scanned is not None and now - self.scanned < SCAN and not come:
             return
         self.scanned = now
-        found: dict[Path, tuple[list[Path], Path]] = {}
+        found: dict[Path, list[Path]] = {}
         self.missing = [path for path in self.paths if not path.exists()]
         troubles = {}
         for path in self.paths:
             if path.is_dir():
                 try:
                     for folder, logs in run_folders(path).items():
-                        found[folder] = ([log.path for log in logs], path)
+                        found[folder] = [log.path for log in logs]
                 except KlinicError as trouble:  # an empty folder: its run starts later
                     troubles[path] = trouble
             elif path.exists():
-                found[path] = ([path], path)
+                found[path] = [path]
         self.troubles = troubles
         for at in self.known.keys() - found.keys():
             del self.known[at]
-        for at, (files, parent) in found.items():
+        for at, files in found.items():
             if at in self.known:
                 self.known[at].files = files
             else:
-                self.known[at] = Followed(at, files, parent)
+                self.known[at] = Followed(at, files)
 
     def changed(self, interval: float | None) -> Iterator[Followed]:
         """Those that have changed and were left alone long enough; None: all that have changed."""

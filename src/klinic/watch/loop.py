@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from klinic.diagnosis import Diagnosis
-from klinic.errors import BadUsage
+from klinic.errors import BadUsage, KlinicError
 from klinic.run import Run
 from klinic.watch import edetector
 from klinic.watch.alert import alert
@@ -19,8 +19,9 @@ from klinic.watch.monitor import EVERY, Monitor
 from klinic.watch.state import Memory, home
 from klinic.watch.targets import Target
 
+# All numbers here are our choice.
 INTERVAL = 5.0  # seconds between two readings of a run that grows
-OLD = 3600.0  # seconds: runs of a folder that are older when first seen are shown, and stop nobody's trainer (our choice)
+OLD = 3600.0  # seconds: runs of a folder that are older when first seen are shown, and stop nobody's trainer
 TICK = 0.5  # seconds between two looks at the files' sizes
 
 
@@ -138,6 +139,14 @@ class Watch:
                 courier.ended.set()
             for courier in self._couriers:
                 courier.join(timeout=2.0)
+
+    def troubles(self) -> dict[Path, KlinicError]:
+        """What cannot be read now, and folders that hold no log yet."""
+        known = self.followed.known.values()
+        return {
+            **self.followed.troubles,
+            **{one.at: one.trouble for one in known if one.trouble is not None},
+        }
 
     def close(self) -> None:
         """Let go of the state."""

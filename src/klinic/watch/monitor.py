@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +21,8 @@ SOONEST, OFTEN = 5, 0.25
 CONFIDENCES = ("certain", "likely", "possible")  # surest first
 # A "possible" alone wakes nobody: it is shown, and mostly becomes more within 20 steps.
 SURE = "likely"
-# Diagnoses in a row that must be sure while fewer points are logged than a verdict rests on: 5 false alarms on 38 healthy public
-# runs became 2.
+# Diagnoses in a row that must be sure while fewer points are logged than a verdict rests on: 7 false alarms on 38 healthy public
+# runs became 2 (benchmarks/live.py).
 TWICE = 2
 GONE = 2  # diagnoses in a row without a finding until it counts as resolved (our choice)
 COOL_DOWN = 100  # steps after its end before the same failure may fire again (our choice)
@@ -205,8 +204,3 @@ class Monitor:
         told.severity, told.missing, told.seen = severity, 0, 0
         onset = finding.onset.step if finding.onset else None
         return Change(kind, finding.failure, told.episode, severity, step, finding, onset=onset)
-
-
-def worst(changes: Sequence[Change]) -> str | None:
-    """The worst severity among them, None without any."""
-    return min((c.severity for c in changes), key=SEVERITIES.index, default=None)

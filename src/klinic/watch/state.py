@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS deliveries (number INTEGER NOT NULL REFERENCES alerts
   done REAL, tried INTEGER NOT NULL DEFAULT 0, again REAL NOT NULL DEFAULT 0, trouble TEXT,
   PRIMARY KEY (number, target));
 """
+# All numbers here are our choice.
 BUSY = 30.0  # seconds to wait for another process that writes
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0  # seconds between attempts; doubled each time
 

@@ -21,7 +21,7 @@ from klinic import __version__
 from klinic.errors import BadUsage, MissingExtra
 from klinic.failures import SEVERITIES
 
-PATIENCE = 10.0  # seconds a webhook may take
+PATIENCE = 10.0  # seconds a webhook may take (our choice, as is the next)
 COMMAND_LIMIT = 600.0  # seconds a command may take
 
 
