@@ -7,7 +7,7 @@ from YAML and JSON files named like one beside the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from klinic import sources
 from klinic.configuration import configuration, configuration_beside, settings_of
 from klinic.derive import derived
-from klinic.errors import BadUsage, UnreadableInput, did_you_mean
+from klinic.errors import BadUsage, KlinicError, UnreadableInput, did_you_mean
 from klinic.folders import CHECKPOINT_LIKE, name_of, run_folders
 from klinic.run import Curve, Run
 from klinic.saved import checkpoints
@@ -24,7 +24,7 @@ from klinic.sources.jobs import rotated, runs_of
 from klinic.sources.jsonl import add_row
 from klinic.sources.rows import Reading, Vocabulary
 from klinic.states import compare_states
-from klinic.trackers import RUNS
+from klinic.trackers import RUNS, Log
 from klinic.trainers import in_parts, known, tables
 from klinic.trainers.convert import Converted, convert
 from klinic.trainers.recognise import recognise
@@ -93,16 +93,50 @@ def read_all(
         ]
     runs, troubles = [], []
     for folder, logs in run_folders(place).items():
-        readings, missed = sources.read_files(logs, str(folder), words)
+        found_here, missed = _of_folder(folder, logs, trainer, wanted, extra, words)
+        runs += found_here
         troubles += missed
-        for reading in readings:
-            compare_states(reading)
-        found = _by_run(runs_of([r for r in readings if not r.rollouts or r.logged]))
-        for part, parts in found.items():
-            # What lies beside a file of several runs is of none of them in particular.
-            home = folder if len(found) == 1 or not part else None
-            name = part or next((r.name for r in parts if r.name), folder.resolve().name)
-            runs.append(_run(parts, home, trainer, wanted, extra, name))
+    return _worth_having(runs, troubles)
+
+
+def read_folder(
+    folder: Path,
+    logs: Sequence[Log],
+    *,
+    trainer: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> list[Run]:
+    """Read the runs of one folder of :func:`klinic.folders.run_folders`, and none of the folders below it.
+
+    Raises UnreadableInput where nothing can be read.
+    """
+    wanted = dict(mapping or {})
+    return _worth_having(*_of_folder(folder, logs, trainer, wanted, {}, _vocabulary(wanted)))
+
+
+def _of_folder(
+    folder: Path,
+    logs: Sequence[Log],
+    trainer: str | None,
+    wanted: Mapping[str, str],
+    extra: Mapping[str, tuple[Any, str]],
+    words: Vocabulary,
+) -> tuple[list[Run], list[KlinicError]]:
+    """The runs whose logs lie in one folder, and what could not be read."""
+    readings, troubles = sources.read_files(logs, str(folder), words)
+    for reading in readings:
+        compare_states(reading)
+    found = _by_run(runs_of([r for r in readings if not r.rollouts or r.logged]))
+    runs = []
+    for part, parts in found.items():
+        # What lies beside a file of several runs is of none of them in particular.
+        home = folder if len(found) == 1 or not part else None
+        name = part or next((r.name for r in parts if r.name), folder.resolve().name)
+        runs.append(_run(parts, home, trainer, wanted, extra, name))
+    return runs, troubles
+
+
+def _worth_having(runs: list[Run], troubles: list[KlinicError]) -> list[Run]:
     with_metrics = [run for run in runs if run.curves]
     if not runs and troubles:
         raise troubles[0]

@@ -138,13 +138,15 @@ def _names(found: Comparison) -> tuple[str, str]:
     return f"{one.name} (A)", f"{other.name} (B)"
 
 
-def _steps(found: Comparison, lang: str) -> str:
+def common_steps(found: Comparison, lang: str) -> str:
+    """Which steps both runs have."""
     if not found.common:
         return _say("compare.no_steps", lang)
     return _say("compare.steps", lang, n=found.common, first=found.first, last=found.last)
 
 
-def _since(p: Parting, found: Comparison, lang: str) -> str:
+def since(p: Parting, found: Comparison, lang: str) -> str:
+    """From which step two curves part."""
     if p.step == found.first:
         return _say("compare.start", lang)
     if p.low == p.high == p.step:
@@ -152,7 +154,7 @@ def _since(p: Parting, found: Comparison, lang: str) -> str:
     return say("text.since", lang, step=p.step, low=p.low, high=p.high)
 
 
-def _diagnosis(answer: Diagnosis, lang: str) -> str:
+def diagnosis(answer: Diagnosis, lang: str) -> str:
     """One line: the failure, since when, how bad and how sure; or that it is well."""
     main = answer.main
     if main is None:
@@ -170,7 +172,8 @@ def _listed(names: Sequence[str], lang: str) -> str:
     return ("、" if lang == "zh" else ", ").join(words.metric_title(name, lang) for name in names)
 
 
-def _what_parts(found: Comparison, lang: str) -> list[str]:
+def what_parts(found: Comparison, lang: str) -> list[str]:
+    """Up to where the runs are the same, and which curve parts first."""
     lines = []
     if found.identical:
         lines.append(_say("compare.identical", lang))
@@ -183,7 +186,7 @@ def _what_parts(found: Comparison, lang: str) -> list[str]:
                 "compare.parts",
                 lang,
                 metric=words.metric_title(first.metric, lang),
-                since=_since(first, found, lang),
+                since=since(first, found, lang),
             )
         )
     elif not found.identical and found.common:
@@ -191,7 +194,8 @@ def _what_parts(found: Comparison, lang: str) -> list[str]:
     return lines
 
 
-def _notes(found: Comparison, lang: str) -> list[str]:
+def notes(found: Comparison, lang: str) -> list[str]:
+    """What does not part, and what could not be compared."""
     lines = []
     if found.together:
         lines.append(_say("compare.together", lang, list=_listed(found.together, lang)))
@@ -214,18 +218,18 @@ def _notes(found: Comparison, lang: str) -> list[str]:
 
 def _text(found: Comparison, lang: str) -> str:
     names = _names(found)
-    lines = [_say("compare.head", lang, a=names[0], b=names[1]), f"  {_steps(found, lang)}"]
+    lines = [_say("compare.head", lang, a=names[0], b=names[1]), f"  {common_steps(found, lang)}"]
     told = settings_text(found.changed, "compare", lang)
     lines += ["", wrap(told[0], "  ", "    "), *(wrap(each, "    ", "      ") for each in told[1:])]
-    lines += [wrap(line, "  ", "    ") for line in _what_parts(found, lang)]
+    lines += [wrap(line, "  ", "    ") for line in what_parts(found, lang)]
     if found.partings:
         lines += ["", *_table(found, names, lang)]
-    lines += ["", *(wrap(line, "  ", "    ") for line in _notes(found, lang))]
+    lines += ["", *(wrap(line, "  ", "    ") for line in notes(found, lang))]
     widest = max(map(columns, names))
     lines += [
         "",
         *(
-            wrap(f"{pad(name, widest)}  {_diagnosis(answer, lang)}", "  ", "    ")
+            wrap(f"{pad(name, widest)}  {diagnosis(answer, lang)}", "  ", "    ")
             for name, answer in zip(names, (found.a, found.b), strict=True)
         ),
     ]
@@ -239,7 +243,7 @@ def _table(found: Comparison, names: Sequence[str], lang: str) -> list[str]:
             words.metric_title(p.metric, lang),
             figure(p.a),
             figure(p.b),
-            _since(p, found, lang),
+            since(p, found, lang),
         )
         for p in found.partings
     ]
@@ -260,21 +264,21 @@ def _table(found: Comparison, names: Sequence[str], lang: str) -> list[str]:
 def _markdown(found: Comparison, lang: str) -> str:
     names = _names(found)
     lines = [
-        f"## {_say('compare.head', lang, a=names[0], b=names[1])}", "", _steps(found, lang), "",
+        f"## {_say('compare.head', lang, a=names[0], b=names[1])}", "", common_steps(found, lang), "",
     ]  # fmt: skip
     told = settings_text(found.changed, "compare", lang)
     lines += [told[0], *(f"- {each}" for each in told[1:]), ""]
-    lines += _what_parts(found, lang)
+    lines += what_parts(found, lang)
     if found.partings:
         lines += ["", f"| {_say('compare.metric', lang)} | {names[0]} | {names[1]} | {_say('compare.where', lang)} | z |",
                   "|---|---|---|---|---|"]  # fmt: skip
         lines += [
-            f"| {words.metric_title(p.metric, lang)} | {figure(p.a)} | {figure(p.b)} | {_since(p, found, lang)} | {figure(round(p.z, 1))} |"
+            f"| {words.metric_title(p.metric, lang)} | {figure(p.a)} | {figure(p.b)} | {since(p, found, lang)} | {figure(round(p.z, 1))} |"
             for p in found.partings
         ]
-    lines += ["", *(f"- {line}" for line in _notes(found, lang)), ""]
+    lines += ["", *(f"- {line}" for line in notes(found, lang)), ""]
     lines += [
-        f"- {name}: {_diagnosis(answer, lang)}"
+        f"- {name}: {diagnosis(answer, lang)}"
         for name, answer in zip(names, (found.a, found.b), strict=True)
     ]
     return "\n".join(lines).rstrip() + "\n"

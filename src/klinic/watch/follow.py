@@ -48,7 +48,7 @@ class Followed:
 
     def changed(self) -> bool:
         """Whether any file is another, longer or shorter than at the last look, or newer."""
-        stamp = tuple(found for path in self.files for found in _stamps(path))
+        stamp = tuple(found for path in self.files for found in stamps(path))
         if stamp == self.stamp:
             return False
         now = time.time()
@@ -83,12 +83,12 @@ class Followed:
         return any(source in own or str(self.at) == source for source in run.sources)
 
 
-def _stamps(path: Path) -> Iterator[tuple[str, int, int, int]]:
+def stamps(path: Path) -> Iterator[tuple[str, int, int, int]]:
     """(path, inode, bytes, time of the last change) of a file, of what SQLite writes beside it, and of all files in a folder."""
     if path.is_dir():  # a tracker's folder of one run, whose files grow
         for folder, _, names in os.walk(path):
             for name in names:
-                yield from _stamps(Path(folder, name))
+                yield from stamps(Path(folder, name))
         return
     for file in (str(path), f"{path}-wal"):
         try:

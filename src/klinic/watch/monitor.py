@@ -95,8 +95,13 @@ class Monitor:
         self.chosen = chosen  # only, skip and thresholds of the diagnosis
         self.diagnosis: Diagnosis | None = None
 
-    def look(self, run: Run, settled: bool = False) -> list[Change]:
-        """Count the run's new steps in; the alerts that follow from them. settled: nothing more seems to come."""
+    def look(
+        self, run: Run, settled: bool = False, answer: Diagnosis | None = None
+    ) -> list[Change]:
+        """Count the run's new steps in; the alerts that follow from them.
+
+        settled: nothing more seems to come. answer: the run's diagnosis where it is known already.
+        """
         state = self.state
         if state.last is not None and run.last < state.last:
             self._begun_anew(run)
@@ -109,12 +114,12 @@ class Monitor:
             or (settled and run.last != state.settled)
             or len(run.events) != state.events
         ):
-            self.diagnosis = judge(run, **self.chosen)
+            self.diagnosis = answer or judge(run, **self.chosen)
             state.diagnosed, state.events = run.last, len(run.events)
             state.settled = run.last if settled else None
             return self._changes(self.diagnosis, alarmed, settled)
         if self.diagnosis is None:  # after a restart: to be shown, for it was told
-            self.diagnosis = judge(run, **self.chosen)
+            self.diagnosis = answer or judge(run, **self.chosen)
         return []
 
     def _pace(self, run: Run) -> float:

@@ -1,0 +1,148 @@
+"""The thread that keeps the board true: it finds runs, sees what has changed, and has one process read and judge it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from klinic.errors import KlinicError
+from klinic.serve import examine
+from klinic.serve.board import Board
+from klinic.serve.places import Place, Places
+from klinic.serve.store import Store
+
+# All numbers here are our choice.
+TICK = 0.25  # seconds between two rounds that find nothing to do
+SHARE = (
+    0.7  # of the process' time that runs which grow may take; the rest is for those not read yet
+)
+
+
+class Work(threading.Thread):
+    """Everything in the background. options: mapping and trainer, as for :func:`klinic.read.read_all`."""
+
+    def __init__(self, places: Places, board: Board, state: Path, options: dict[str, Any]) -> None:
+        super().__init__(name="klinic-serve", daemon=True)
+        self.places, self.board, self.state, self.options = places, board, state, options
+        self.ended = threading.Event()
+        self.scanned = threading.Event()
+        self._pool: ProcessPoolExecutor | None = None
+        self._pool_lock = threading.Lock()
+
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        store = Store(self.state)
+        try:
+            while not self.ended.is_set():
+                if not self._round(store):
+                    self.ended.wait(TICK)
+        finally:
+            store.close()
+
+    def stop(self) -> None:
+        """End the thread and its process."""
+        self.ended.set()
+        with self._pool_lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def ask(self, job: Callable[..., Any], *given: Any) -> Future[Any]:
+        """A job for the process, done before the next run is read."""
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    1,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=examine.begin,
+                    initargs=(
+                        self.places.roots,
+                        str(self.state),
+                        self.options["mapping"],
+                        self.options["trainer"],
+                    ),
+                )
+            return self._pool.submit(job, *given)
+
+    def place_of(self, row: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bool] | None:
+        """Where a run is read from, as the process takes it; None where it is gone."""
+        place = self.places.known.get(Path(row["place"]))
+        return None if place is None else _given(place)
+
+    def _round(self, store: Store) -> bool:
+        """One round; whether a run was read."""
+        gone = self.places.scan()
+        if gone is not None:
+            for at in gone:
+                self.board.put(str(at), [])
+            self._recall(store)
+        self.places.look()
+        self.scanned.set()
+        due = list(self.places.due())
+        if len(due) != self.board.waiting:
+            self.board.waiting = len(due)
+            self.board.tell(())
+        if not due:
+            return False
+        self._read(due[0], store)
+        return True
+
+    def _recall(self, store: Store) -> None:
+        """Show what an earlier start has worked out of files that are still the same."""
+        new = [place for place in self.places.known.values() if place.read is None]
+        if not new:
+            return
+        for place in new:
+            place.look()
+        known = store.rows_of(str(place.at) for place in new)
+        for place in new:
+            stamp, rows = known.get(str(place.at), ("", []))
+            if rows and stamp == self._stamp(place):
+                place.read, place.settled = place.stamp, True
+            if rows:  # an older state is better than none, until it is read
+                self.board.put(str(place.at), rows)
+
+    def _stamp(self, place: Place) -> str:
+        return examine.stamp_text(place.stamp, self.options)
+
+    def _read(self, place: Place, store: Store) -> None:
+        began, stamp = time.monotonic(), place.stamp
+        quiet = place.quiet
+        try:
+            rows = self.ask(
+                examine.examine,
+                *_given(place),
+                self._stamp(place),
+                place.grown_at,
+                quiet,
+                place.live,
+            ).result()
+        except (BrokenProcessPool, RuntimeError) as trouble:
+            if self.ended.is_set():
+                return
+            with self._pool_lock:
+                self._pool = None
+            told = KlinicError(
+                "the process that read it was killed", str(place.at), "is there enough memory?"
+            )
+            rows = [examine.unreadable(str(place.at), told, place.grown_at)]
+            del trouble
+        place.read, place.settled = stamp, quiet
+        growing = sum(other.live and not other.quiet for other in self.places.known.values())
+        took = time.monotonic() - began
+        place.rest_until = time.monotonic() + took * max(1, growing) * (
+            1 / SHARE - 1 if growing < 2 else 1 / SHARE
+        )
+        self.board.put(str(place.at), rows)
+
+
+def _given(place: Place) -> tuple[str, list[tuple[str, str]], bool]:
+    return str(place.at), [(str(log.path), log.group) for log in place.logs], place.folder
