@@ -50,7 +50,7 @@ CURVES: dict[str, tuple[Callable[[Step], float | None], str, str]] = {
     "language/mixed_frac": (_said("mixed"), "share", "share of samples with over 5 % of their letters in a script the prompt does not use"),
     "refusal/frac": (_in_mean("refusal"), "share", "share of samples that begin with a refusal"),
     "format/stated_frac": (_unstated, "share", "share of samples that state an answer at all"),
-    "verifier/error_frac": (_in_mean("error"), "share", "share of samples at which the verifier raised"),
+    "verifier/error_frac": (_in_mean("failed"), "share", "share of samples at which the verifier raised"),
     "relation/reward_len": (_pays("reward_length"), "1", "correlation of reward and length within a prompt"),
     "relation/acc_len": (_pays("right_length"), "1", "correlation of right answers and length within a prompt"),
     "len/right_mean": (_said("length_right"), "tokens", "mean length of right answers"),

@@ -60,7 +60,7 @@ NUMBERS = (
     "broken",
     "refusal",
     "flattery",
-    "error",
+    "failed",  # the verifier raised
 )
 HASHES = ("text", "opening", "ending", "skeleton", "prompt")  # 63-bit; equal where the texts are equal
 OPENING, ENDING = 8, 6  # words (our choice)

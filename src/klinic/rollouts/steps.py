@@ -26,7 +26,7 @@ MIXED = 0.05  # share of foreign letters from which a completion mixes languages
 TOLD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff]")  # digits and marks are answers, not manners
 
 MEANS = ("reward", "advantage", "length", "truncated", "acc", "right", "words", "stated", "empty", "echoed", "copied", "trailing",
-    "unread", "last_number", "repeated", "broken", "refusal", "flattery", "error", "policy_version")  # fmt: skip
+    "unread", "last_number", "repeated", "broken", "refusal", "flattery", "failed", "policy_version")  # fmt: skip
 # Ways to write that a reward may pay for although they solve nothing; each between 0 and 1 a sample.
 TRAITS = ("empty", "blocks", "listed", "covered", "echoed", "copied", "unread", "unstated", "trailing", "last_number", "flattery")  # fmt: skip
 
