@@ -9,11 +9,10 @@ import numpy as np
 
 from klinic.rollouts.dump import Dump
 from klinic.rollouts.formats import read
+from klinic.rollouts.kept import Described
 from klinic.rollouts.measure import Columns, measure, signatures
 from klinic.rollouts.rollout import Rollout
 from klinic.rollouts.steps import SAMPLED, of_step, spread
-
-Described = dict[int, dict[str, Any]]
 
 
 def describe(rows: Sequence[Rollout], columns: Columns, numbers: Sequence[int] | None = None) -> Described:

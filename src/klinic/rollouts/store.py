@@ -7,7 +7,6 @@ steps.msgpack  the description of every step
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,8 @@ from klinic.files import write_whole
 from klinic.rollouts.dump import Dump
 from klinic.rollouts.find import find
 from klinic.rollouts.formats import read
-from klinic.rollouts.gather import Described, describe, of_training
+from klinic.rollouts.gather import describe
+from klinic.rollouts.kept import Described, folder_of, steps_in
 from klinic.rollouts.measure import HASHES, NUMBERS, Columns, measure
 from klinic.rollouts.rollout import Rollout
 
@@ -71,22 +71,6 @@ class News:
     rows: int
     skipped: int
     steps: tuple[int, ...]
-
-
-def folder_of(path: Path, names: Mapping[str, str]) -> Path:
-    """Where the samples of a path are kept: under $XDG_CACHE_HOME/klinic, by default ~/.cache/klinic."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    key = f"{path.resolve()}\n{sorted(names.items())}"
-    return Path(base) / "klinic" / "rollouts" / hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
-
-
-def kept_steps(path: Path, names: Mapping[str, str] | None = None) -> Described:
-    """The descriptions that an earlier taking-in left, without looking at the dumps again; empty where there are none."""
-    place = folder_of(path, names or {}) / "steps.msgpack"
-    try:
-        return msgspec.msgpack.decode(place.read_bytes(), type=dict[int, dict[str, Any]])
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-        return {}
 
 
 class Store:
@@ -326,11 +310,10 @@ class Store:
     def _kept_steps(self) -> Described:
         if not self.index.parts:
             return {}
-        try:
-            return msgspec.msgpack.decode((self.folder / "steps.msgpack").read_bytes(), type=dict[int, dict[str, Any]])
-        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-            self.index = Index(path=str(self.path))  # a taking-in that was cut short: begin again
-            return {}
+        found = steps_in(self.folder)
+        if not found and not self.index.waiting:  # damaged: begin again
+            self.index = Index(path=str(self.path))
+        return found
 
     def _save_index(self, waiting: set[int]) -> None:
         self.index.waiting = sorted(waiting)
