@@ -321,7 +321,9 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
         if run.unread_keys:
             notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
     if UNREAD in run.notes:
-        notes.append(Note(None, "note.samples", {"count": run.holds["sample files"], "run": run.path}))
+        notes.append(
+            Note(None, "note.samples", {"count": run.holds["sample files"], "run": run.path})
+        )
     if "counted" in run.notes and run.curves:
         notes.append(Note(None, "note.counted", {}))
     if passed := run.holds.get("bytes passed over", 0):

@@ -147,16 +147,43 @@ def _form(form: Form) -> list[Evidence]:
         named["part"] = form.part
     sentence = f"form-{form.name}-words" if form.words else f"form-{form.name}"
     told = [
-        Evidence("samples", "for", sentence, "rises", form.before, form.after, form.step, named)
+        Evidence(
+            f"samples ({form.name})",
+            "for",
+            sentence,
+            "rises",
+            form.before,
+            form.after,
+            form.step,
+            named,
+        )
     ]
     if form.paid is not None and form.unpaid is not None and form.honest is not None:
         earned = {"paid": form.paid, "unpaid": form.unpaid, "honest": form.honest}
         told.append(
-            Evidence("samples", "for", "form-earns", "flat", form.unpaid, form.paid, None, earned)
+            Evidence(
+                f"samples ({form.name}, pay)",
+                "for",
+                "form-earns",
+                "flat",
+                form.unpaid,
+                form.paid,
+                None,
+                earned,
+            )
         )
     if form.part is not None:
         told.append(
-            Evidence("samples", "for", "form-part", "flat", None, None, None, {"part": form.part})
+            Evidence(
+                f"samples ({form.name}, part)",
+                "for",
+                "form-part",
+                "flat",
+                None,
+                None,
+                None,
+                {"part": form.part},
+            )
         )
     return told
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from klinic.rollouts.dump import Dump
     from klinic.run import Run
 
-SMALL = 4 * 2**20  # bytes of plain text that a diagnosis reads on the way, in a fraction of a second
+SMALL = (
+    4 * 2**20
+)  # bytes of plain text that a diagnosis reads on the way, in a fraction of a second
 PLAIN = (".jsonl", ".ndjson", ".json", ".csv")
 UNREAD = "samples-unread"  # a note of the run: there are samples that were not looked at
 
@@ -46,7 +48,9 @@ def _with_samples(run: Run, folder: Path) -> Run:
     except (KlinicError, OSError):
         return run
     if not steps:
-        return replace(run, notes=(*run.notes, UNREAD), holds={**run.holds, "sample files": len(dumps)})
+        return replace(
+            run, notes=(*run.notes, UNREAD), holds={**run.holds, "sample files": len(dumps)}
+        )
     from klinic.rollouts.join import joined
 
     return joined(run, steps, tuple(str(dump.path) for dump in dumps))

@@ -10,13 +10,15 @@ OPEN = re.compile(r"<answer>(?!.*</answer>)(.*)\Z", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 HASHES = re.compile(r"####[ \t]*([^\n]*)")
 SAID = re.compile(
-    r"(?:final answer|the answer is|答案是|答案为|最终答案)\s*[:：]?\s*([^\n。]{0,60})", re.IGNORECASE
+    r"(?:final answer|the answer is|答案是|答案为|最终答案)\s*[:：]?\s*([^\n。]{0,60})",
+    re.IGNORECASE,
 )
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:/\d+)?")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 BETWEEN = re.compile(r"\s*(?:[,;|，；、\n]|\bor\b|\band/or\b|或者|或)\s*", re.IGNORECASE)
 PLACEHOLDER = re.compile(
-    r"[\s.…?_*\-\[\]()]*|(?:your |the |final )*answer(?: here)?|none|n/?a|null|xxx+|答案|空", re.IGNORECASE
+    r"[\s.…?_*\-\[\]()]*|(?:your |the |final )*answer(?: here)?|none|n/?a|null|xxx+|答案|空",
+    re.IGNORECASE,
 )
 WRAPPED = re.compile(r"^[\s$(\[{\"'`*]+|[\s$)\]}\"'`*.。]+$")
 LONG = 40  # characters beyond which an item is prose and no candidate (our choice)

@@ -17,7 +17,9 @@ def text(value: Any) -> str:
         if len(value) == 1:
             return text(value[0])
         return "\n".join(
-            f"{role}: {_content(part)}" if isinstance(part, dict) and (role := _role(part)) else text(part)
+            f"{role}: {_content(part)}"
+            if isinstance(part, dict) and (role := _role(part))
+            else text(part)
             for part in value
         )
     return str(value)

@@ -15,14 +15,18 @@ from klinic.rollouts.rollout import Rollout
 from klinic.rollouts.steps import SAMPLED, of_step, spread
 
 
-def describe(rows: Sequence[Rollout], columns: Columns, numbers: Sequence[int] | None = None) -> Described:
+def describe(
+    rows: Sequence[Rollout], columns: Columns, numbers: Sequence[int] | None = None
+) -> Described:
     """The steps of rows that were measured. columns: (len(rows),) each. numbers: of the rows, 0, 1 and so on by default."""
     numbers = range(len(rows)) if numbers is None else numbers
     by_step: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
         by_step.setdefault(row.step, []).append(i)
     return {
-        step: _step([rows[i] for i in at], {n: c[at] for n, c in columns.items()}, [numbers[i] for i in at])
+        step: _step(
+            [rows[i] for i in at], {n: c[at] for n, c in columns.items()}, [numbers[i] for i in at]
+        )
         for step, at in sorted(by_step.items())
     }
 
@@ -57,5 +61,7 @@ def of_training(dumps: Sequence[Dump]) -> list[Dump]:
 
 def gather(dumps: Sequence[Dump], names: Mapping[str, str] | None = None) -> Described:
     """Read, measure and describe dumps that fit into memory. Raises UnreadableInput as ``formats.read`` does."""
-    rows = [row for dump in of_training(dumps) for batch in read(dump, 0, names) for row in batch.rows]
+    rows = [
+        row for dump in of_training(dumps) for batch in read(dump, 0, names) for row in batch.rows
+    ]
     return describe(rows, measure(rows)) if rows else {}

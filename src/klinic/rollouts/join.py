@@ -45,7 +45,7 @@ CURVES: dict[str, tuple[Callable[[Step], float | None], str, str]] = {
     "groups/zero_std_frac": (_said("zero_std"), "share", "share of the samples' groups whose rewards are all equal"),
     "reward_std/group": (_said("reward_std"), "score", "std of the reward within a group, mean over groups"),
     "samples/unique_frac": (_said("unique"), "share", "share of distinct texts among the samples of a group"),
-    "samples/cross_prompt_similarity": (_said("similar"), "share", "mean Jaccard index of runs of three words between answers to different prompts, estimated by MinHash"),
+    "samples/cross_prompt_similarity": (_said("similar"), "share", "mean Jaccard index of runs of three words between answers to different prompts (MinHash)"),
     "repetition/from_samples": (_said("loops"), "share", "share of samples half of whose runs of four words stood before, or that compress tenfold"),
     "language/mixed_frac": (_said("mixed"), "share", "share of samples with over 5 % of their letters in a script the prompt does not use"),
     "refusal/frac": (_in_mean("refusal"), "share", "share of samples that begin with a refusal"),
@@ -56,7 +56,7 @@ CURVES: dict[str, tuple[Callable[[Step], float | None], str, str]] = {
     "len/right_mean": (_said("length_right"), "tokens", "mean length of right answers"),
     "len/wrong_mean": (_said("length_wrong"), "tokens", "mean length of answers that are not right"),
     "reward/length_controlled": (_said("controlled"), "score", "mean reward at the length of the first sampled steps: length's own pay is taken off"),
-    "win_rate/length_controlled": (_said("wins"), "share", "share of comparisons with the first sampled steps, same prompt where there are, that are won after length's own pay is taken off"),
+    "win_rate/length_controlled": (_said("wins"), "share", "share of comparisons with the first sampled steps won with length's own pay taken off"),
 }  # fmt: skip
 
 
@@ -67,10 +67,16 @@ def described(steps: Mapping[int, Step]) -> dict[str, Curve]:
     steps = {step: {**steps[step], **free_of_length.get(step, {})} for step in order}
     found = {}
     for name, (take, unit, definition) in CURVES.items():
-        known = [(step, value) for step in order if (value := take(steps[step])) is not None and math.isfinite(value)]
+        known = [
+            (step, value)
+            for step in order
+            if (value := take(steps[step])) is not None and math.isfinite(value)
+        ]
         if known:
             metric = Metric(name, f"{definition} (from the samples)", unit, "samples")
-            found[name] = Curve(metric, np.array([s for s, _ in known]), np.array([float(v) for _, v in known]))
+            found[name] = Curve(
+                metric, np.array([s for s, _ in known]), np.array([float(v) for _, v in known])
+            )
     return found
 
 
@@ -84,7 +90,9 @@ def joined(run: Run, steps: Mapping[int, Step], dumps: tuple[str, ...]) -> Run:
         if role is None or not players(role, run.curves):
             curves.setdefault(name, curve)
     first, last = min(steps), max(steps)
-    samples = Samples(sum(s["n"] for s in steps.values()), first, last, len(steps), dumps, forms(steps))
+    samples = Samples(
+        sum(s["n"] for s in steps.values()), first, last, len(steps), dumps, forms(steps)
+    )
     bare = not run.curves  # nothing but samples
     return replace(
         run,

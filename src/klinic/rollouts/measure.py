@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ from klinic.rollouts.words import (
     words_of,
 )
 
-Columns = dict[str, npt.NDArray[np.float64]]
+Columns = dict[str, npt.NDArray[Any]]
 
 NUMBERS = (
     "step",
@@ -62,7 +63,13 @@ NUMBERS = (
     "flattery",
     "failed",  # the verifier raised
 )
-HASHES = ("text", "opening", "ending", "skeleton", "prompt")  # 63-bit; equal where the texts are equal
+HASHES = (
+    "text",
+    "opening",
+    "ending",
+    "skeleton",
+    "prompt",
+)  # 63-bit; equal where the texts are equal
 OPENING, ENDING = 8, 6  # words (our choice)
 COPY = 6  # words of a copied run (our choice)
 PROMPT_WORDS = 400  # from the prompt's end; the question stands there, the instructions before it
@@ -77,7 +84,7 @@ def measure(rows: Sequence[Rollout]) -> Columns:
     for i, row in enumerate(rows):
         numbers[i], hashes[i] = _one(row)
     found: Columns = {name: numbers[:, j].copy() for j, name in enumerate(NUMBERS)}
-    return found | {f"hash_{name}": hashes[:, j].copy() for j, name in enumerate(HASHES)}  # type: ignore[dict-item]
+    return found | {f"hash_{name}": hashes[:, j].copy() for j, name in enumerate(HASHES)}
 
 
 def signatures(rows: Sequence[Rollout]) -> list[bytes]:
@@ -180,10 +187,8 @@ def _last_number(text: str, said: Answers, label: str) -> float:
     """Whether a rule that takes the last number would take the label from a text that states another answer, or none."""
     if not label or not is_number(label):
         return math.nan
-    last = None
-    for last in NUMBER.finditer(text, max(0, len(text) - 400)):
-        pass
-    if last is None or plain(last.group()) != label:
+    found = NUMBER.findall(text, max(0, len(text) - 400))
+    if not found or plain(found[-1]) != label:
         return 0.0
     return float(not (said.stated and plain(said.stated[-1]) == label))
 
@@ -199,7 +204,9 @@ def _content(words: list[str]) -> list[str]:
 def _prompt(prompt: str) -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
     """Words and digits of a prompt, and its runs of six words."""
     words = words_of(prompt)[-PROMPT_WORDS:]
-    return frozenset(_content(words)), frozenset(zip(*(words[i:] for i in range(COPY)), strict=False))
+    return frozenset(_content(words)), frozenset(
+        zip(*(words[i:] for i in range(COPY)), strict=False)
+    )
 
 
 def _copied(words: list[str], runs: frozenset[tuple[str, ...]]) -> float:

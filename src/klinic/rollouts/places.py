@@ -10,7 +10,10 @@ from importlib.resources import files
 
 EVAL = re.compile(r"(^|[/_.\-])(eval|evals|evaluation|val|validation|test|dev)([/_.\-]|\d|$)", re.I)
 STEP = (
-    re.compile(r"(?:^|[/_.\-])(?:global_?step|training_?step|train_?step|steps?|iter|iteration|rollout|batch|epoch)s?[_\-]?0*(\d+)", re.I),
+    re.compile(
+        r"(?:^|[/_.\-])(?:global_?step|training_?step|train_?step|steps?|iter|iteration|rollout|batch|epoch)s?[_\-]?0*(\d+)",
+        re.I,
+    ),
     re.compile(r"(?:^|/)(?:[A-Za-z]+[_\-])?0*(\d+)\.[a-z]+$", re.I),
 )
 

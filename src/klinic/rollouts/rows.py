@@ -114,7 +114,11 @@ def inside(row: Any, dotted: str) -> Any:
     for part in dotted.split("."):
         if isinstance(row, Mapping):
             row = row.get(part)
-        elif isinstance(row, list) and part.lstrip("-").isdigit() and -len(row) <= int(part) < len(row):
+        elif (
+            isinstance(row, list)
+            and part.lstrip("-").isdigit()
+            and -len(row) <= int(part) < len(row)
+        ):
             row = row[int(part)]
         else:
             return None

@@ -16,7 +16,9 @@ from klinic.rollouts.words import PERMUTATIONS, words_of
 Floats = npt.NDArray[np.float64]
 
 SAMPLED = 128  # samples a step that the heavy measures (MinHash, words) look at, evenly spread (our choice)
-NEAR = 0.8  # of the signature equal: a near-duplicate (the usual threshold of MinHash deduplication)
+NEAR = (
+    0.8  # of the signature equal: a near-duplicate (the usual threshold of MinHash deduplication)
+)
 EXAMPLES = 3  # samples named a step and trait
 WORDS_KEPT = 96  # words a step whose use is kept
 LOOPS = 0.5  # share of repeated runs of words from which a completion is a loop (our choice)
@@ -70,8 +72,12 @@ def of_step(
     group = _codes(groups)
     reward, right = columns["reward"], columns["right"]
     said: dict[str, Any] = {"n": n, "groups": int(group.max()) + 1 if n else 0}
-    said["mean"] = {name: _mean(columns[name]) for name in MEANS if np.isfinite(columns[name]).any()}
-    said["loops"] = float(np.mean((columns["repeated"] >= LOOPS) | (columns["squeezed"] >= SQUEEZED)))
+    said["mean"] = {
+        name: _mean(columns[name]) for name in MEANS if np.isfinite(columns[name]).any()
+    }
+    said["loops"] = float(
+        np.mean((columns["repeated"] >= LOOPS) | (columns["squeezed"] >= SQUEEZED))
+    )
     foreign = columns["foreign"][np.isfinite(columns["foreign"])]
     if foreign.size:
         said["mixed"] = float(np.mean(foreign >= MIXED))
@@ -83,7 +89,8 @@ def of_step(
     rated = rated[spread(len(rated), SAMPLED)]
     # A prompt is kept as a number below 2**50, which a float holds exactly.
     said["pairs"] = [
-        [float(reward[i]), math.log1p(float(length[i])), int(columns["hash_prompt"][i]) >> 13] for i in rated
+        [float(reward[i]), math.log1p(float(length[i])), int(columns["hash_prompt"][i]) >> 13]
+        for i in rated
     ]
     said["traits"] = {
         name: found
@@ -142,7 +149,9 @@ def _sameness(
         said[name] = _share_of_first(columns[f"hash_{name}"], prompt)
     rows = [i for i, s in enumerate(signatures) if s is not None]
     if len(rows) >= 2:
-        marks = np.frombuffer(b"".join(signatures[i] or b"" for i in rows), np.uint32).reshape(-1, PERMUTATIONS)
+        marks = np.frombuffer(b"".join(signatures[i] or b"" for i in rows), np.uint32).reshape(
+            -1, PERMUTATIONS
+        )
         alike = (marks[:, None, :] == marks[None, :, :]).mean(-1)
         upper = np.triu(np.ones(alike.shape, dtype=bool), 1)
         same = prompt[rows][:, None] == prompt[rows][None, :]
@@ -192,7 +201,9 @@ def correlation(sums: Sequence[float]) -> float:
     return xy / math.sqrt(xx * yy) if xx > 1e-12 and yy > 1e-12 else math.nan
 
 
-def _lengths(length: Floats, reward: Floats, right: Floats, group: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _lengths(
+    length: Floats, reward: Floats, right: Floats, group: npt.NDArray[np.int64]
+) -> dict[str, Any]:
     """How reward and right answers go with length within a prompt, and how long right and wrong answers are."""
     said: dict[str, Any] = {}
     for name, other, among in (
@@ -244,14 +255,18 @@ def _trait(
         if rows.any():
             said[name] = [float(reward[rows].sum()), int(rows.sum())]
     shown = np.flatnonzero(wrong & have)
-    said["examples"] = [names[i] for i in shown[np.argsort(-reward[shown], kind="stable")][:EXAMPLES]]
+    said["examples"] = [
+        names[i] for i in shown[np.argsort(-reward[shown], kind="stable")][:EXAMPLES]
+    ]
     judged = known & np.isfinite(right) & have
     if judged.any():
         said["right_with"] = [float(right[judged].sum()), int(judged.sum())]
     return said
 
 
-def _words(texts: Mapping[int, str], reward: Floats, right: Floats, group: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _words(
+    texts: Mapping[int, str], reward: Floats, right: Floats, group: npt.NDArray[np.int64]
+) -> dict[str, Any]:
     """The most used words: uses a sample, and how reward goes with them among answers that are not right."""
     rows = [i for i in texts if math.isfinite(reward[i])]
     if len(rows) < 4:

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     import duckdb
 
 VERSION = 1  # of the cache; another one is made again
-PART_ROWS, PART_TEXT = 16384, 32 * 2**20  # rows and characters of a part (our choice: a part is held in memory once)
+PART_ROWS, PART_TEXT = (
+    16384,
+    32 * 2**20,
+)  # rows and characters of a part (our choice: a part is held in memory once)
 STEP_ROWS = 32768  # rows that are described in one go
 SEVERAL = 64 * 2**20  # bytes from which a second process measures
 MEASURED = tuple(name for name in NUMBERS if name not in Rollout.__struct_fields__)
@@ -76,7 +79,9 @@ class News:
 class Store:
     """The samples under one path. ``take`` brings it up to date; ``table`` is what queries read."""
 
-    def __init__(self, path: Path, names: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, names: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> None:
         try:
             import duckdb  # noqa: F401
         except ImportError:
@@ -100,7 +105,12 @@ class Store:
             self.index, self.steps = self._kept_index(), self._kept_steps()
             dumps = find(self.path, self.names)
             touched = self._forget_changed({str(d.path) for d in dumps}) | set(self.index.waiting)
-            todo = [(dump, since, size) for dump in dumps if (found := self._news_of(dump)) is not None for since, size in [found]]
+            todo = [
+                (dump, since, size)
+                for dump in dumps
+                if (found := self._news_of(dump)) is not None
+                for since, size in [found]
+            ]
             size = sum(at - since for _, since, at in todo)
             rows = skipped = 0
             for part, spans in self._measured(todo, size):
@@ -109,11 +119,21 @@ class Store:
                 self._write(part)
                 for dump, until, taken, passed in spans:
                     entry = self.index.dumps[str(dump.path)]
-                    entry.until, entry.rows, entry.skipped = until, entry.rows + taken, entry.skipped + passed
+                    entry.until, entry.rows, entry.skipped = (
+                        until,
+                        entry.rows + taken,
+                        entry.skipped + passed,
+                    )
                     skipped += passed
                 self._save_index(touched)
                 if told is not None:
-                    told(sum(min(e.until, e.size) if e.until > 1 else e.size for e in self.index.dumps.values()), max(size, 1))
+                    told(
+                        sum(
+                            min(e.until, e.size) if e.until > 1 else e.size
+                            for e in self.index.dumps.values()
+                        ),
+                        max(size, 1),
+                    )
             self._save_index(touched)
             if touched:
                 self._describe(touched)
@@ -125,7 +145,9 @@ class Store:
         key, stat = str(dump.path), dump.path.stat()
         entry = self.index.dumps.get(key)
         if entry is None:
-            self.index.dumps[key] = Taken(self.index.numbers, stat.st_size, stat.st_mtime_ns, 0, dump.split)
+            self.index.dumps[key] = Taken(
+                self.index.numbers, stat.st_size, stat.st_mtime_ns, 0, dump.split
+            )
             self.index.numbers += 1
             return 0, stat.st_size
         if (entry.size, entry.changed) == (stat.st_size, stat.st_mtime_ns):
@@ -142,7 +164,9 @@ class Store:
                 continue
             stat = os.stat(key)
             changed = (entry.size, entry.changed) != (stat.st_size, stat.st_mtime_ns)
-            if changed and (entry.until <= 1 or stat.st_size < entry.until or stat.st_size == entry.size):
+            if changed and (
+                entry.until <= 1 or stat.st_size < entry.until or stat.st_size == entry.size
+            ):
                 gone.append(key)
         numbers = [self.index.dumps[key].number for key in gone if self.index.dumps[key].rows]
         steps: set[int] = set()
@@ -212,7 +236,9 @@ class Store:
         for name in Rollout.__struct_fields__:
             values = [getattr(row, name) for row in part.rows]
             if name == "reward_parts":
-                table[name] = np.array([msgspec.json.encode(v).decode() for v in values], dtype=object)
+                table[name] = np.array(
+                    [msgspec.json.encode(v).decode() for v in values], dtype=object
+                )
             elif name in ("step",):
                 table[name] = np.array(values, dtype=np.int64)
             elif isinstance(getattr(Rollout(), name), float):
@@ -236,7 +262,11 @@ class Store:
 
     def _describe(self, touched: set[int]) -> None:
         """Describe the touched steps again."""
-        split = "train" if any(e.split == "train" and e.rows for e in self.index.dumps.values()) else "eval"
+        split = (
+            "train"
+            if any(e.split == "train" and e.rows for e in self.index.dumps.values())
+            else "eval"
+        )
         for step in touched:
             self.steps.pop(step, None)
         if self.index.parts and touched:
@@ -250,7 +280,9 @@ class Store:
                     self.steps |= self._of_steps(connection, split, steps)
         write_whole(self.folder / "steps.msgpack", msgspec.msgpack.encode(self.steps))
 
-    def _of_steps(self, connection: duckdb.DuckDBPyConnection, split: str, steps: Sequence[int]) -> Described:
+    def _of_steps(
+        self, connection: duckdb.DuckDBPyConnection, split: str, steps: Sequence[int]
+    ) -> Described:
         wanted = ", ".join(map(str, steps))
         found = connection.execute(
             f"SELECT * FROM {self.table} WHERE split = '{split}' AND step IN ({wanted}) ORDER BY row"
@@ -262,21 +294,27 @@ class Store:
                 group=group,
                 completion=completion,
                 task=task,
-                reward_parts=dict(zip(parts["key"], parts["value"], strict=True)) if "key" in parts else parts,
+                reward_parts=dict(zip(parts["key"], parts["value"], strict=True))
+                if "key" in parts
+                else parts,
             )
             for step, prompt_id, group, completion, task, parts in zip(
-                *(found[n] for n in ("step", "prompt_id", "group", "completion", "task", "reward_parts")), strict=True
+                *(
+                    found[n]
+                    for n in ("step", "prompt_id", "group", "completion", "task", "reward_parts")
+                ),
+                strict=True,
             )
         ]
         columns: Columns = {}
         for name in NUMBERS:
             values = found[name]
             if isinstance(values, np.ma.MaskedArray):
-                values = values.astype(float).filled(np.nan)
+                values = np.ma.filled(values.astype(float), np.nan)
             if values.dtype == object:
                 values = np.array([np.nan if v is None else float(v) for v in values])
             columns[name] = values.astype(np.float64)
-        columns |= {f"hash_{name}": found[f"hash_{name}"].astype(np.int64) for name in HASHES}  # type: ignore[misc]
+        columns |= {f"hash_{name}": found[f"hash_{name}"].astype(np.int64) for name in HASHES}
         return describe(rows, columns, numbers=found["row"].tolist())
 
     # What is kept
@@ -285,7 +323,11 @@ class Store:
     def table(self) -> str:
         """The samples as a table that SQL can read; those of dumps that were given up are left out."""
         files = ", ".join(f"'{_quoted(self.folder / name)}'" for name in self.index.parts)
-        gone = f" WHERE dump NOT IN ({', '.join(map(str, self.index.dropped))})" if self.index.dropped else ""
+        gone = (
+            f" WHERE dump NOT IN ({', '.join(map(str, self.index.dropped))})"
+            if self.index.dropped
+            else ""
+        )
         return f"(SELECT * FROM read_parquet([{files}]){gone})"
 
     @contextmanager
@@ -295,7 +337,11 @@ class Store:
 
         with duckdb.connect(
             ":memory:",
-            config={"threads": min(2, os.cpu_count() or 1), "memory_limit": "1GB", "temp_directory": str(self.folder / "spill")},
+            config={
+                "threads": min(2, os.cpu_count() or 1),
+                "memory_limit": "1GB",
+                "temp_directory": str(self.folder / "spill"),
+            },
         ) as connection:
             yield connection
 

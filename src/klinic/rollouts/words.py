@@ -83,7 +83,9 @@ def _asked(prompt: str) -> frozenset[str]:
     letters = {
         name: len(p.findall(end)) * (3 if name in IDEOGRAPHS else 1) for name, p in SCRIPTS.items()
     }
-    return frozenset(n for n, count in letters.items() if count and 5 * count >= sum(letters.values()))
+    return frozenset(
+        n for n, count in letters.items() if count and 5 * count >= sum(letters.values())
+    )
 
 
 def is_broken(text: str) -> bool:
@@ -125,7 +127,9 @@ def shingles(words: list[str]) -> npt.NDArray[np.uint64]:
 
     if not words:
         return np.zeros(1, dtype=np.uint64)
-    hashed = np.fromiter((zlib.crc32(w.encode("utf-8", "replace")) for w in words), np.uint64, len(words))
+    hashed = np.fromiter(
+        (zlib.crc32(w.encode("utf-8", "replace")) for w in words), np.uint64, len(words)
+    )
     n = max(1, len(hashed) - SHINGLE + 1)
     mixed = hashed[:n].copy()
     for i in range(1, min(SHINGLE, len(hashed))):
@@ -139,7 +143,8 @@ def signature(words: list[str]) -> bytes:
 
     factors, shifts = _permutations()
     found = (shingles(words)[:, None] * factors + shifts) % np.uint64(4294967291)
-    return found.min(0).astype(np.uint32).tobytes()
+    mark: bytes = found.min(0).astype(np.uint32).tobytes()
+    return mark
 
 
 @cache

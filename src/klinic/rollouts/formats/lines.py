@@ -26,7 +26,7 @@ Decode = Callable[[bytes], Mapping[str, Any]]
 
 def sniff(name: str, head: bytes, names: Mapping[str, str]) -> bool:
     """Whether the first rows are objects that hold samples."""
-    if not head.lstrip()[:1] == b"{" or not name.lower().endswith((".jsonl", ".json", ".ndjson")):
+    if head.lstrip()[:1] != b"{" or not name.lower().endswith((".jsonl", ".json", ".ndjson")):
         return False
     rows = first_rows(head)
     found = columns(rows, names)
