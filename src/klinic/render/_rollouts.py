@@ -108,12 +108,13 @@ def _lengths(
         and right_before is not None
         and right_after is not None
     )
-    said = [
-        "",
-        wrap(
-            _say("wrong_longer", lang, wrong_before=figure(wrong_before), wrong_after=figure(wrong_after), right_before=figure(right_before), right_after=figure(right_after),)
-        ),
-    ]  # fmt: skip
+    levels = {
+        "wrong_before": figure(wrong_before),
+        "wrong_after": figure(wrong_after),
+        "right_before": figure(right_before),
+        "right_after": figure(right_after),
+    }
+    said = ["", wrap(_say("wrong_longer", lang, **levels))]
     if (
         not explained and wrong_after >= 1.4 * wrong_before and right_after < 1.1 * right_before
     ):  # growth as in length-explosion

@@ -74,9 +74,9 @@ def columns(
             deep.add(own)
     for what, aliases in known.items():
         for alias in aliases:
-            key = alias if alias in first else folded.get(alias)
-            if key is not None and what not in at and _fits(what, first[key]):
-                at[what] = key
+            named = alias if alias in first else folded.get(alias)
+            if named is not None and what not in at and _fits(what, first[named]):
+                at[what] = named
     halves = () if "completion" in at else _halves(first, folded)
     if halves and at.get("answer") in halves:
         del at["answer"]
@@ -130,6 +130,8 @@ def _fits(what: str, value: Any) -> bool:
         return isinstance(value, list)
     if what in TEXTS:
         return isinstance(value, str | list | dict) or value is None
+    if what == "reward_parts":
+        return isinstance(value, dict)
     if what in {"reward", "acc"}:
         return not isinstance(value, str) or _parses(value)
     if what == "length":

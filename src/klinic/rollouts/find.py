@@ -19,7 +19,7 @@ DEEPEST = 12
 PASSED_OVER = re.compile(
     r"^(\.(?!art$).*|__pycache__|node_modules|venv|site-packages|checkpoint-\d+|actor|critic|huggingface|tmp)$"
 )
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv")
+ENDINGS = (".jsonl", ".ndjson", ".json", ".parquet", ".pt", ".yaml", ".yml", ".log", ".txt", ".out")
 
 
 def find(path: Path, names: Mapping[str, str] | None = None) -> list[Dump]:
@@ -42,16 +42,12 @@ def find(path: Path, names: Mapping[str, str] | None = None) -> list[Dump]:
     for file, below in _files(path):
         kind = re.sub(r"\d+", "#", below)
         if known.get(kind) is None:
-            if kind in known and not _worth_another(file):
+            if kind in known:
                 continue
             known[kind] = _look(file, below, names)
         if (like := known[kind]) is not None:
             dumps.append(replace(like, path=file, step=_step(like, below)))
     return sorted(dumps, key=lambda d: (d.step is None, d.step or 0, str(d.path)))
-
-
-def _worth_another(file: Path) -> bool:
-    return False
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -60,6 +60,16 @@ CURVES: dict[str, tuple[Callable[[Step], float | None], str, str]] = {
 }  # fmt: skip
 
 
+def written_once(steps: Mapping[int, Step]) -> dict[int, Step]:
+    """The steps without those that hold the samples of the one before again, as TRL writes them where a batch is used twice."""
+    order = sorted(steps)
+    return {
+        step: steps[step]
+        for before, step in zip([None, *order], order, strict=False)
+        if before is None or steps[before].get("texts") != steps[step].get("texts")
+    }
+
+
 def described(steps: Mapping[int, Step]) -> dict[str, Curve]:
     """The curves that the samples of the steps draw, by canonical name."""
     order = sorted(steps)
@@ -84,6 +94,7 @@ def joined(run: Run, steps: Mapping[int, Step], dumps: tuple[str, ...]) -> Run:
     """The run with what its samples say: curves for the roles it does not log, and the forms of reward hacking."""
     if not steps:
         return run
+    steps = written_once(steps)
     curves = dict(run.curves)
     for name, curve in described(steps).items():
         role = role_of(name)

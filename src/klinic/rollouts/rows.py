@@ -17,7 +17,7 @@ CUT = {"length", "max_tokens", "max_length", "truncated", "max_response_length_e
 WENT_WRONG = {"failed", "aborted", "error", "abort"}
 # The sample's place within its group at the end of a uid (verl: uid_session_trajectory).
 PLACE = re.compile(r"(_\d+)+$")
-NOTHING = (None, "", [], {})
+NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 Rows = Callable[[Mapping[str, Any]], list[Rollout]]
 
@@ -56,6 +56,8 @@ def rows_of(dump: Dump, columns: Columns) -> Rows:
         made = Rollout(prompt=chat.text(prompt), completion=chat.text(completion))
         said = value(row, "reward")
         parts = {name: number(row[name]) for name in columns.parts if row.get(name) is not None}
+        if isinstance(own := value(row, "reward_parts"), dict):
+            parts |= {str(k): n for k, v in own.items() if not math.isnan(n := number(v))}
         if isinstance(said, dict):
             made.reward, inner = _paid(said)
             parts = {**inner, **parts}
@@ -63,6 +65,8 @@ def rows_of(dump: Dump, columns: Columns) -> Rows:
             made.reward = number(said)
         if parts:
             made.reward_parts = parts
+            if math.isnan(made.reward):  # TRL writes the parts alone; its weights are 1 by default
+                made.reward = math.fsum(parts.values())
         step = dump.step if dump.step is not None else whole(value(row, "step"))
         made.step = -1 if step is None else step
         made.prompt_id = str(found) if (found := value(row, "prompt_id")) is not None else ""
