@@ -39,6 +39,7 @@ PAYS, PAYS_Z = (
     0.3,
     4.0,
 )  # correlation with reward among wrong answers of one prompt, and its standard errors (lab: 0.4 to 1.0 where paid)
+DOMINANT = 0.7  # correlation of reward and length among wrong answers from which length is what is paid (lab: 0.9 where it is, 0.6 and less elsewhere)
 ENOUGH = 10  # samples with the trait from which their mean reward says something (our choice)
 LIKE_RIGHT = 0.8  # of what a right answer earns: then the extractor takes it for right (our choice)
 GAP = 0.5  # part of the way from a plain wrong answer to a right one that the trait must earn where reward no longer varies (our choice)
@@ -123,8 +124,11 @@ def _by_trait(
     paid, unpaid, honest = _average(with_it), _average(without), _average(right)
     r = correlation(pays)
     follows = r >= PAYS and r * math.sqrt(max(0.0, pays[3])) >= PAYS_Z
-    if trait in ("echoed", "blocks", "listed") and follows and _length_pays(said) >= r:
-        follows = False  # what is paid is length: a longer answer holds more of everything
+    length = abs(_length_pays(said))
+    if length >= DOMINANT and not r > length:
+        return None  # what is paid is length: a longer answer holds more of everything
+    if trait in ("echoed", "blocks", "listed") and follows and length >= r:
+        follows = False
     earns = (
         paid is not None
         and unpaid is not None
@@ -137,7 +141,7 @@ def _by_trait(
         earns = False  # honest answers repeat the question as well: only the reward's following it tells
     if not (follows or earns):
         return None
-    name = _named(trait, said, paid, honest)
+    name = _named(trait, said, paid, honest, r)
     if name is None:
         return None
     step, low, high = _since(trait, order, said, before, after)
@@ -163,7 +167,7 @@ def _by_trait(
 
 
 def _named(
-    trait: str, said: Sequence[Step], paid: float | None, honest: float | None
+    trait: str, said: Sequence[Step], paid: float | None, honest: float | None, r: float
 ) -> str | None:
     """Which form a paid trait shows: who offers several answers gambles only where the right one among them decides."""
     like_right = (
@@ -181,9 +185,9 @@ def _named(
     if trait == "listed":
         return None  # paid whatever is listed: the extractor or a keyword score, which other traits tell
     if trait in ("empty", "unread"):
-        if like_right and _echo_pays(said) < PAYS:
-            return "extractor"
-        return "format" if trait == "empty" and _echo_pays(said) < PAYS else None
+        if _echo_pays(said) >= PAYS and not r >= _echo_pays(said):
+            return None  # the question said again is what is paid
+        return "extractor" if like_right else "format" if trait == "empty" else None
     if trait in ("unstated", "trailing", "last_number"):
         return "extractor" if like_right else None
     return SHOWN_BY[trait]
@@ -238,7 +242,7 @@ def _onset(
 
 def _by_words(order: Sequence[int], said: Sequence[Step], windows: _Windows) -> Form | None:
     """Words that take over the text while reward follows them: the taste of a judge, or of a keyword score."""
-    if len(said) < FEW_STEPS:
+    if len(said) < FEW_STEPS or abs(_length_pays(said)) >= DOMINANT:
         return None
     grown: dict[str, float] = {}
     for word in {w for s in windows.late for w in s["words"]}:

@@ -66,7 +66,7 @@ def written_once(steps: Mapping[int, Step]) -> dict[int, Step]:
     return {
         step: steps[step]
         for before, step in zip([None, *order], order, strict=False)
-        if before is None or steps[before].get("texts") != steps[step].get("texts")
+        if before is None or steps[before]["texts"] != steps[step]["texts"]
     }
 
 

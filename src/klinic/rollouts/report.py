@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,10 @@ LEFT_OUT = ("pairs", "words", "traits", "best")
 
 def run_of(path: Path, steps: Mapping[int, Mapping[str, Any]], dumps: tuple[str, ...]) -> Run:
     """The run at a path, with its samples; a run of samples alone where there is no log beside them."""
-    try:
-        if (
-            str(path.resolve()) in dumps
-        ):  # the file of samples itself: its numbers are read as samples only
-            raise UnreadableInput("no log")
-        runs = read_all(path)
-    except UnreadableInput:
-        runs = []
+    runs = []
+    if not path.is_file():  # a file of samples is no log as well
+        with suppress(UnreadableInput):
+            runs = read_all(path)
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs[:3])
         raise BadUsage(f"{len(runs)} runs lie here", str(path), f"name one of them: {names} ...")

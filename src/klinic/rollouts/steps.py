@@ -72,6 +72,7 @@ def of_step(
     group = _codes(groups)
     reward, right = columns["reward"], columns["right"]
     said: dict[str, Any] = {"n": n, "groups": int(group.max()) + 1 if n else 0}
+    said["texts"] = int(np.bitwise_xor.reduce(columns["hash_text"])) if n else 0
     said["mean"] = {
         name: _mean(columns[name]) for name in MEANS if np.isfinite(columns[name]).any()
     }

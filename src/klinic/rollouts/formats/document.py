@@ -30,10 +30,10 @@ def sniff(name: str, head: bytes, names: Mapping[str, str]) -> bool:
         start[:1] == b"[" or (start[:1] == b"{" and b"[" in start)
     ):
         return False
-    wanted = (*MARKS, *(f'"{name}"'.encode() for name in names.values()))
-    return any(mark in head for mark in wanted) and any(
-        m in head for m in (b"reward", b"score", b"correct")
+    wrote = WRITTEN.search(head) is not None or any(
+        f'"{n}"'.encode() in head for n in names.values()
     )
+    return wrote and any(mark in head for mark in (b"reward", b"score", b"correct"))
 
 
 def read(dump: Dump, since: int, names: Mapping[str, str]) -> Iterator[Batch]:
