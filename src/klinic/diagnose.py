@@ -13,6 +13,7 @@ from klinic.errors import BadUsage, did_you_mean
 from klinic.facts import FEW, SOME, Facts, NotLogged
 from klinic.failures import SEVERITIES, STAGES, Card, Verdict, cards
 from klinic.read import read_all
+from klinic.rollouts import UNREAD, beside
 from klinic.run import Run
 from klinic.text import LANGUAGES, say_in
 from klinic.thresholds import Chosen, chosen_cards
@@ -44,7 +45,7 @@ def diagnose(
         return judge(path, only, skip, thresholds)
     from klinic.read import read
 
-    return judge(read(path, **options), only, skip, thresholds)
+    return judge(beside([read(path, **options)], path)[0], only, skip, thresholds)
 
 
 def diagnose_all(
@@ -56,7 +57,8 @@ def diagnose_all(
     **options: Any,
 ) -> list[Diagnosis]:
     """Diagnose every run under a path, worst first."""
-    return worst_first(judge(run, only, skip, thresholds) for run in read_all(path, **options))
+    runs = beside(read_all(path, **options), path)
+    return worst_first(judge(run, only, skip, thresholds) for run in runs)
 
 
 def worst_first(found: Iterable[Diagnosis]) -> list[Diagnosis]:
@@ -318,6 +320,10 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
         )
         if run.unread_keys:
             notes.append(Note(None, "note.unread", {"keys": ", ".join(run.unread_keys[:8])}))
+    if UNREAD in run.notes:
+        notes.append(
+            Note(None, "note.samples", {"count": run.holds["sample files"], "run": run.path})
+        )
     if "counted" in run.notes and run.curves:
         notes.append(Note(None, "note.counted", {}))
     if passed := run.holds.get("bytes passed over", 0):

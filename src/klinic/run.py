@@ -117,6 +117,43 @@ class Trainer:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """A way of earning reward without solving anything, as the samples show it.
+
+    name: format, list, echo, extractor or judge (seed 000, blow-up two). trait: what was measured of each sample; words: what a
+    judge is given to like. step: since when, known to lie in low..high. before, after: how common the trait is early and
+    late. paid, unpaid: the mean reward of answers that are not right, with the trait and without it. honest: that of
+    right ones without it. examples: names of samples, "STEP/GROUP/ROW".
+    """
+
+    name: str
+    trait: str
+    step: int
+    low: int
+    high: int
+    before: float
+    after: float
+    paid: float | None
+    unpaid: float | None
+    honest: float | None
+    examples: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What the samples of a run tell beside its curves. dumps: files they were read from."""
+
+    count: int
+    first: int
+    last: int
+    steps: int
+    dumps: tuple[str, ...]
+    forms: tuple[Form, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One training run, read and named; never changed afterwards.
 
@@ -140,6 +177,7 @@ class Run:
     first: int = 0
     last: int = 0
     logged: int = 0
+    samples: Samples | None = None
 
     def setting(self, knob: str) -> Any:
         """The run's own value of a knob, None if the log does not say."""

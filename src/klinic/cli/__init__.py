@@ -28,13 +28,19 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every verb."""
-        return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+        return sorted(
+            m.name.replace("_", "-")
+            for m in pkgutil.iter_modules(__path__)
+            if not m.name.startswith("_")
+        )
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """One verb, imported now."""
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__name__}.{name}").command
+        command: click.Command = importlib.import_module(
+            f"{__name__}.{name.replace('-', '_')}"
+        ).command
         return command
 
     def resolve_command(

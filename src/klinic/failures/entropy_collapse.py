@@ -21,6 +21,7 @@ PLACES = (
     ("entropy_middle", "middle-fixed"),
     ("entropy_end", "ending-fixed"),
 )
+DISTINCT = 0.95  # of a group's samples are distinct texts: no collapse yet (the one discriminator, science.md finding 10; the limit is our choice)
 GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
 
 
@@ -40,6 +41,9 @@ GROUPS_GONE = 0.25  # rise of the zero-variance share that confirms it
 )
 def entropy_collapse(facts: Facts) -> Verdict:
     """Need: entropy at or below 0.2 of its early level. Veto: the task is solved. Support: groups stop differing."""
+    different = facts.shape("uniq")
+    if facts.shape("entropy") is None and different is not None and different.after >= DISTINCT:
+        return ruled_out(seen(facts, "uniq", "against", "different-samples"))
     (entropy,) = facts.need("entropy")
     share = entropy.after / max(entropy.before, 1e-9)
     nats = facts.level("entropy") is not None
@@ -55,6 +59,8 @@ def entropy_collapse(facts: Facts) -> Verdict:
     seed_rule = nats and entropy.before >= NATS_STARTED and entropy.after < NATS_SEED
     if share <= GONE and (confirmed or not gained or share <= GONE / 2):
         severity = "stop"
+    elif different is not None and different.after >= DISTINCT:
+        return ruled_out(seen(facts, "uniq", "against", "different-samples"))
     elif (share <= FADING and not gained) or (seed_rule and (confirmed or not gained)):
         severity = "act"
     else:

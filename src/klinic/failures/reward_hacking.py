@@ -11,6 +11,7 @@ from klinic.facts import Facts, NotLogged
 from klinic.failures import Evidence, Treatment, Verdict, failure, present, ruled_out, seen
 from klinic.failures._spread import spread_of
 from klinic.failures._trend import evaluations, fallen, tasks
+from klinic.run import Form
 from klinic.vitals import players
 
 LEADER_Z = 6.0  # standard errors by which the reward must rise after the split (science.md 1.2 e)
@@ -31,6 +32,9 @@ LOST_TASK, TASK_SURE, TASK_PART = (
     0.5,
 )  # a task that breaks meanwhile, as in eval-regression
 TASK_POINTS, TASKS_TOLD = 6, 3
+LOW = 0.1  # of the answers right: next to none (our choice)
+DISTINCT = 0.9  # of a group's samples are distinct texts
+NAMED, WORDS_NAMED = 3, 5  # samples and words that a sentence names
 ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 
 
@@ -49,6 +53,8 @@ ACC_POINTS = 8  # a sparse acc cannot say that it stands still
 )
 def reward_hacking(facts: Facts) -> Verdict:
     """Need: after some split the reward rises and acc does not. Veto: acc rises along, or is full."""
+    if facts.run.samples is not None and facts.run.samples.forms:
+        return _shown(facts, facts.run.samples.forms)
     reward, acc = facts.need("reward", "acc")
     metric = facts.metric("acc")
     if metric is not None and metric.name in players("factuality", facts.run.curves):
@@ -110,6 +116,76 @@ def reward_hacking(facts: Facts) -> Verdict:
         slice=f"task={broken[0].values['task']}" if broken else None,
         sure=falls and parted.leader_z > 2 * LEADER_Z,
     )
+
+
+def _shown(facts: Facts, forms: tuple[Form, ...]) -> Verdict:
+    """The samples themselves show what is paid: no curve has to say it, and curves that do are further evidence."""
+    first = min(forms, key=lambda form: form.step)
+    reward, acc = facts.shape("reward"), facts.shape("acc")
+    lost = acc is not None and acc.fell
+    told = [evidence for form in forms for evidence in _form(form)]
+    return present(
+        "stop" if lost or (acc is not None and acc.after <= LOW) else "act",
+        Onset(first.step, first.low, first.high),
+        *told,
+        seen(facts, "reward", "for", "reward-up") if reward is not None and reward.rose else None,
+        seen(facts, "acc", "for", "acc-down") if lost else None,
+        _paid_part(facts),
+        seen(facts, "uniq", "for", "still-different")
+        if (u := facts.shape("uniq")) is not None and u.after >= DISTINCT
+        else None,
+        sure=True,
+    )
+
+
+def _form(form: Form) -> list[Evidence]:
+    """What one form looks like, and what it earns."""
+    named = {"examples": ", ".join(form.examples[:NAMED]), "trait": form.trait, "form": form.name}
+    if form.words:
+        named["words"] = ", ".join(form.words[:WORDS_NAMED])
+    if form.part is not None:
+        named["part"] = form.part
+    sentence = f"form-{form.name}-words" if form.words else f"form-{form.name}"
+    told = [
+        Evidence(
+            f"samples ({form.name})",
+            "for",
+            sentence,
+            "rises",
+            form.before,
+            form.after,
+            form.step,
+            named,
+        )
+    ]
+    if form.paid is not None and form.unpaid is not None and form.honest is not None:
+        earned = {"paid": form.paid, "unpaid": form.unpaid, "honest": form.honest}
+        told.append(
+            Evidence(
+                f"samples ({form.name}, pay)",
+                "for",
+                "form-earns",
+                "flat",
+                form.unpaid,
+                form.paid,
+                None,
+                earned,
+            )
+        )
+    if form.part is not None:
+        told.append(
+            Evidence(
+                f"samples ({form.name}, part)",
+                "for",
+                "form-part",
+                "flat",
+                None,
+                None,
+                None,
+                {"part": form.part},
+            )
+        )
+    return told
 
 
 def _broken(facts: Facts) -> list[Evidence]:

@@ -1,0 +1,1 @@
+"""What a reward function pays for, tried out before the run."""
