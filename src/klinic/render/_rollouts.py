@@ -34,7 +34,7 @@ OUTLINE = tuple(
         "broken",
     ]
 )
-UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _say(key: str, lang: str, **values: Any) -> str:
