@@ -72,7 +72,8 @@ def summary(
     lines += [
         f"  {pad(row[0], 20)}{''.join(pad(cell, 12) for cell in row[1:])}".rstrip() for row in rows
     ]
-    lines += _lengths(steps[order[0]], steps[order[-1]], lang, bool(samples.forms))
+    if len(order) > 1:
+        lines += _lengths(steps[order[0]], steps[order[-1]], lang, bool(samples.forms))
     tasks = steps[order[-1]].get("tasks", {})
     if tasks:
         lines += ["", _say("tasks", lang)]

@@ -19,6 +19,7 @@ SAMPLED = 128  # samples a step that the heavy measures (MinHash, words) look at
 NEAR = (
     0.8  # of the signature equal: a near-duplicate (the usual threshold of MinHash deduplication)
 )
+WHOLE = 3  # samples of a group below which it is taken for a part of one, or for a prompt that was printed twice (our choice)
 EXAMPLES = 3  # samples named a step and trait
 WORDS_KEPT = 96  # words a step whose use is kept
 LOOPS = 0.5  # share of repeated runs of words from which a completion is a loop (our choice)
@@ -172,14 +173,15 @@ def _share_of_first(hashes: npt.NDArray[np.int64], prompt: npt.NDArray[np.int64]
 
 
 def _groups(reward: Floats, group: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Share of groups whose rewards are all equal, and the spread within groups."""
-    stds = [
-        float(mine.std())
+    """Share of groups whose rewards are all equal, and the spread within groups; nothing where groups are hardly there."""
+    whole = [
+        mine
         for g in range(int(group.max()) + 1 if group.size else 0)
-        if len(mine := reward[(group == g) & np.isfinite(reward)]) >= 2
+        if len(mine := reward[(group == g) & np.isfinite(reward)]) >= WHOLE
     ]
-    if not stds:
+    if len(whole) < 2 or 2 * sum(map(len, whole)) < len(reward):
         return {}
+    stds = [float(mine.std()) for mine in whole]
     return {"zero_std": float(np.mean(np.array(stds) < 1e-9)), "reward_std": float(np.mean(stds))}
 
 
