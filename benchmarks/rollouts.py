@@ -39,7 +39,15 @@ def step_of(number: int, draw: random.Random, words: list[str], rows: int = 512)
         a, b = draw.randrange(10, 99), draw.randrange(10, 99)
         thought = " ".join(draw.choices(words, k=draw.randrange(120, 420)))
         answer = a + b if draw.random() < 0.5 else a - b
-        lines.append(json.dumps({"input": f"Question {i // 8}: what is {a} + {b}? Think, then answer in <answer> tags.", "output": f"<think>{thought}</think> <answer>{answer}</answer>", "gts": str(a + b), "score": float(answer == a + b), "step": number, "acc": float(answer == a + b)}))  # fmt: skip
+        row = {
+            "input": f"Question {i // 8}: what is {a} + {b}? Think, then answer in <answer> tags.",
+            "output": f"<think>{thought}</think> <answer>{answer}</answer>",
+            "gts": str(a + b),
+            "score": float(answer == a + b),
+            "step": number,
+            "acc": float(answer == a + b),
+        }
+        lines.append(json.dumps(row))
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from klinic.rollouts.words import PERMUTATIONS, words_of
 
 Floats = npt.NDArray[np.float64]
 
-SAMPLED = 128  # samples a step that the heavy measures (MinHash, words) look at, evenly spread (our choice)
+SAMPLED = 64  # samples a step that the heavy measures (MinHash, words) look at, evenly spread (our choice)
 NEAR = (
     0.8  # of the signature equal: a near-duplicate (the usual threshold of MinHash deduplication)
 )
@@ -26,7 +25,6 @@ LOOPS = 0.5  # share of repeated runs of words from which a completion is a loop
 SQUEEZED = 10.0  # compression from which it is one (slime's repetition_frac)
 ECHOED = 3.0  # times the words of the prompt: said over and over (our choice)
 MIXED = 0.05  # share of foreign letters from which a completion mixes languages (our choice)
-TOLD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff]")  # digits and marks are answers, not manners
 
 MEANS = ("reward", "advantage", "length", "truncated", "acc", "right", "words", "stated", "empty", "echoed", "copied", "trailing",
     "unread", "last_number", "repeated", "broken", "refusal", "flattery", "failed", "policy_version")  # fmt: skip
@@ -267,6 +265,11 @@ def _trait(
     return said
 
 
+def _told(word: str) -> bool:
+    """A word of two letters and more, or an ideograph: digits and marks are answers, not manners."""
+    return word.isalpha() and (len(word) > 1 or word >= "\u3400")
+
+
 def _words(
     texts: Mapping[int, str], reward: Floats, right: Floats, group: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
@@ -274,7 +277,7 @@ def _words(
     rows = [i for i in texts if math.isfinite(reward[i])]
     if len(rows) < 4:
         return {}
-    counts = [Counter(w.lower() for w in words_of(texts[i]) if TOLD.fullmatch(w)) for i in rows]
+    counts = [Counter(filter(_told, words_of(texts[i].lower()))) for i in rows]
     total: Counter[str] = Counter()
     for count in counts:
         total.update(count)
