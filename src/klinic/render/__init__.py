@@ -12,12 +12,15 @@ from types import ModuleType
 from klinic.errors import BadUsage, did_you_mean
 
 
+NO_FORMATS = ("png", "report", "sparkline")  # a picture, and parts of other formats
+
+
 def formats() -> list[str]:
     """Names of all text formats."""
     return [
         m.name.removeprefix("as_")
         for m in pkgutil.iter_modules(__path__)
-        if not m.name.startswith("_") and m.name != "png"
+        if not m.name.startswith("_") and m.name not in NO_FORMATS
     ]
 
 

@@ -1,0 +1,1 @@
+"""The report as one page: ``data`` makes its document, ``page`` the file, ``assets/report`` shows it."""
