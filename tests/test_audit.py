@@ -57,7 +57,7 @@ def test_strict_functions_come_out_clean(name, tmp_path):
 
 
 def test_a_call_that_never_ends_is_a_finding(tmp_path):
-    _, found = audit("hangs", tmp_path, "--timeout", "0.2", "--limit", "30")
+    _, found = audit("hangs", tmp_path, "--timeout", "0.2", "--limit", "12")
     assert "hung" in {trouble["kind"] for trouble in found["troubles"]}
 
 

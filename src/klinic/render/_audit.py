@@ -193,4 +193,8 @@ def _known(value: Any) -> Any:
         return {str(k): _known(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_known(v) for v in value]
+    if isinstance(
+        value, str
+    ):  # a half of a pair, which an exploit may hold, is no text that can be written
+        return value.encode("utf-8", "backslashreplace").decode()
     return None if isinstance(value, float) and not abs(value) < float("inf") else value

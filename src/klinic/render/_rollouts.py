@@ -34,7 +34,7 @@ OUTLINE = tuple(
         "broken",
     ]
 )
-UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _say(key: str, lang: str, **values: Any) -> str:
@@ -72,7 +72,8 @@ def summary(
     lines += [
         f"  {pad(row[0], 20)}{''.join(pad(cell, 12) for cell in row[1:])}".rstrip() for row in rows
     ]
-    lines += _lengths(steps[order[0]], steps[order[-1]], lang, bool(samples.forms))
+    if len(order) > 1:
+        lines += _lengths(steps[order[0]], steps[order[-1]], lang, bool(samples.forms))
     tasks = steps[order[-1]].get("tasks", {})
     if tasks:
         lines += ["", _say("tasks", lang)]

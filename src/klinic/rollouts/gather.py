@@ -37,7 +37,11 @@ def _step(rows: Sequence[Rollout], columns: Columns, numbers: Sequence[int]) -> 
     parts = sorted({name for row in rows for name in row.reward_parts})
     return of_step(
         columns,
-        [row.group or row.prompt_id for row in rows],
+        # Samples that say neither their group nor their prompt were compared with nobody that is known.
+        [
+            row.group or row.prompt_id or f"#{number}"
+            for row, number in zip(rows, numbers, strict=True)
+        ],
         [row.task for row in rows],
         [made.get(i) for i in range(len(rows))],
         {i: rows[i].completion for i in looked_at},

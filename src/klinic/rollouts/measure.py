@@ -104,12 +104,12 @@ def _seen(text: str) -> str:
 
 def _one(row: Rollout) -> tuple[list[float], list[int]]:
     text = _seen(row.completion)
-    words = words_of(text)
+    words = words_of(text.lower())
     said = answers_of(text)
     label = label_of(row.answer) if row.answer else ""
     offers = _offers(said)
-    asked, runs = _prompt(row.prompt)
-    generalised = ["0" if w.isdigit() else w for w in words]
+    asked, digits, runs = _prompt(row.prompt)
+    skeleton = DIGITS.sub("0", " ".join(words))
     nothing = not text.strip()
     numbers = [
         float(row.step),
@@ -128,7 +128,7 @@ def _one(row: Rollout) -> tuple[list[float], list[int]]:
         _unread(said, label, offers),
         float(bool(said.kind in ("tag", "boxed") and NUMBER.search(text, said.ends))),
         _last_number(text, said, label),
-        math.nan if not asked else sum(map(asked.__contains__, _content(words))) / len(asked),
+        _echoed(words, text, asked, digits),
         _copied(words, runs),
         repeated(words),
         squeezed(text),
@@ -140,9 +140,9 @@ def _one(row: Rollout) -> tuple[list[float], list[int]]:
     ]
     hashes = [
         digest(text),
-        digest(" ".join(generalised[:OPENING])),
-        digest(" ".join(generalised[-ENDING:])),
-        digest(" ".join(generalised)),
+        digest(DIGITS.sub("0", " ".join(words[:OPENING]))),
+        digest(DIGITS.sub("0", " ".join(words[-ENDING:]))),
+        digest(skeleton),
         digest(row.prompt_id or row.prompt),
     ]
     return numbers, hashes
@@ -193,20 +193,23 @@ def _last_number(text: str, said: Answers, label: str) -> float:
     return float(not (said.stated and plain(said.stated[-1]) == label))
 
 
-def _content(words: list[str]) -> list[str]:
-    """The words without marks and tags, numbers digit by digit: a question's digits may come back in other numbers."""
-    content = [w.lower() for w in words if w.isalpha()]
-    content += "".join([w for w in words if w.isdigit()])
-    return content
-
-
 @lru_cache(maxsize=4096)
-def _prompt(prompt: str) -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
-    """Words and digits of a prompt, and its runs of six words."""
-    words = words_of(prompt)[-PROMPT_WORDS:]
-    return frozenset(_content(words)), frozenset(
-        zip(*(words[i:] for i in range(COPY)), strict=False)
-    )
+def _prompt(
+    prompt: str,
+) -> tuple[frozenset[str], frozenset[str], frozenset[tuple[str, ...]]]:
+    """A prompt's words, its digits, and its runs of six words. Digits one by one: they may come back in other numbers."""
+    words = words_of(prompt.lower())[-PROMPT_WORDS:]
+    runs = frozenset(zip(*(words[i:] for i in range(COPY)), strict=False))
+    digits = frozenset("".join(w for w in words if w.isdigit()))
+    return frozenset(w for w in words if w.isalpha()), digits, runs
+
+
+def _echoed(words: list[str], text: str, asked: frozenset[str], digits: frozenset[str]) -> float:
+    if not asked and not digits:
+        return math.nan
+    said = sum(map(asked.__contains__, words))
+    said += sum(map(digits.__contains__, "".join(DIGITS.findall(text))))
+    return said / (len(asked) + len(digits))
 
 
 def _copied(words: list[str], runs: frozenset[tuple[str, ...]]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,17 +14,17 @@ from klinic.rollouts.words import PERMUTATIONS, words_of
 
 Floats = npt.NDArray[np.float64]
 
-SAMPLED = 128  # samples a step that the heavy measures (MinHash, words) look at, evenly spread (our choice)
+SAMPLED = 64  # samples a step that the heavy measures (MinHash, words) look at, evenly spread (our choice)
 NEAR = (
     0.8  # of the signature equal: a near-duplicate (the usual threshold of MinHash deduplication)
 )
+WHOLE = 3  # samples of a group below which it is taken for a part of one, or for a prompt that was printed twice (our choice)
 EXAMPLES = 3  # samples named a step and trait
 WORDS_KEPT = 96  # words a step whose use is kept
 LOOPS = 0.5  # share of repeated runs of words from which a completion is a loop (our choice)
 SQUEEZED = 10.0  # compression from which it is one (slime's repetition_frac)
 ECHOED = 3.0  # times the words of the prompt: said over and over (our choice)
 MIXED = 0.05  # share of foreign letters from which a completion mixes languages (our choice)
-TOLD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff]")  # digits and marks are answers, not manners
 
 MEANS = ("reward", "advantage", "length", "truncated", "acc", "right", "words", "stated", "empty", "echoed", "copied", "trailing",
     "unread", "last_number", "repeated", "broken", "refusal", "flattery", "failed", "policy_version")  # fmt: skip
@@ -172,14 +171,15 @@ def _share_of_first(hashes: npt.NDArray[np.int64], prompt: npt.NDArray[np.int64]
 
 
 def _groups(reward: Floats, group: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Share of groups whose rewards are all equal, and the spread within groups."""
-    stds = [
-        float(mine.std())
+    """Share of groups whose rewards are all equal, and the spread within groups; nothing where groups are hardly there."""
+    whole = [
+        mine
         for g in range(int(group.max()) + 1 if group.size else 0)
-        if len(mine := reward[(group == g) & np.isfinite(reward)]) >= 2
+        if len(mine := reward[(group == g) & np.isfinite(reward)]) >= WHOLE
     ]
-    if not stds:
+    if len(whole) < 2 or 2 * sum(map(len, whole)) < len(reward):
         return {}
+    stds = [float(mine.std()) for mine in whole]
     return {"zero_std": float(np.mean(np.array(stds) < 1e-9)), "reward_std": float(np.mean(stds))}
 
 
@@ -265,6 +265,11 @@ def _trait(
     return said
 
 
+def _told(word: str) -> bool:
+    """A word of two letters and more, or an ideograph: digits and marks are answers, not manners."""
+    return word.isalpha() and (len(word) > 1 or word >= "\u3400")
+
+
 def _words(
     texts: Mapping[int, str], reward: Floats, right: Floats, group: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
@@ -272,7 +277,7 @@ def _words(
     rows = [i for i in texts if math.isfinite(reward[i])]
     if len(rows) < 4:
         return {}
-    counts = [Counter(w.lower() for w in words_of(texts[i]) if TOLD.fullmatch(w)) for i in rows]
+    counts = [Counter(filter(_told, words_of(texts[i].lower()))) for i in rows]
     total: Counter[str] = Counter()
     for count in counts:
         total.update(count)
