@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from klinic.diagnosis import Diagnosis
 
 
 def document(answer: Diagnosis) -> bytes:
     """JSON of the report's data."""
-    from klinic.render.as_json import as_dict, encoded
+    from klinic.render.report.data import report_data
 
-    return encoded(as_dict(answer, "en")).encode()
+    return json.dumps(
+        report_data(answer), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    ).encode("utf-8", "replace")

@@ -24,13 +24,17 @@ KINDS = {
 
 @cache
 def _assets() -> dict[str, tuple[bytes, str, str]]:
-    """Name -> its bytes, kind and tag; only what lies in the package's own folder, so no name leads elsewhere."""
-    found = {}
+    """Name -> its bytes, kind and tag; the package's own, and the report's; so no name leads elsewhere."""
+    from klinic.render.report.page import SCRIPTS, STYLES, joined
+
+    files = {"report.js": joined(SCRIPTS).encode(), "report.css": joined(STYLES).encode()}
     for path in sorted(FOLDER.iterdir()):
         if path.suffix in KINDS:
-            data = path.read_bytes()
-            found[path.name] = (data, KINDS[path.suffix], f'"{sha256(data).hexdigest()[:16]}"')
-    return found
+            files[path.name] = path.read_bytes()
+    return {
+        name: (data, KINDS[Path(name).suffix], f'"{sha256(data).hexdigest()[:16]}"')
+        for name, data in files.items()
+    }
 
 
 async def asset(request: Request) -> Response:

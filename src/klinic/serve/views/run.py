@@ -24,13 +24,11 @@ def row_of(request: Request, run: str) -> Row:
 async def run(request: Request) -> Response:
     """The page; what it shows comes from ``data``."""
     row, lang = row_of(request, request.path_params["run"]), language(request)
-    others = [r for r in request.app.state.board.worst_first() if r["id"] != row["id"]]
     places = request.app.state.places
     return page(
         request,
         "run.html",
         row=row_shown(row, lang, places),
-        others=[row_shown(r, lang, places) for r in sorted(others, key=lambda r: r["name"])],
         age=lambda seconds: told_age(seconds, lang),
     )
 
@@ -41,7 +39,7 @@ async def data(request: Request) -> Response:
     found = await run_in_threadpool(request.app.state.store.document, row["id"])
     if found is None:
         raise HTTPException(404)
-    return Response(found, media_type="application/json")
+    return Response(found, media_type="application/json", headers={"x-changed": str(row["changed"])})
 
 
 routes = [Route("/run/{run}", run), Route("/run/{run}/data", data)]

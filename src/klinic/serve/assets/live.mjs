@@ -1,0 +1,114 @@
+// What every page does: it listens to the server, refreshes what has changed, and keeps ages true.
+// Nothing that a log says becomes markup here: pieces of a page come escaped from the server, all else is set as text.
+
+let words = null;
+
+export async function say(key, values = {}) {
+  words ??= fetch(`/words.json?lang=${document.documentElement.lang.slice(0, 2)}`).then((answer) => answer.json());
+  const found = (await words)[key] ?? key;
+  return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+// Calls act(runs) when something has changed, and once more after the connection was lost; runs: ids, null for "any".
+export function listen(act) {
+  listeners.add(act);
+}
+
+const listeners = new Set();
+const tell = (runs) => listeners.forEach((act) => act(runs));
+
+// Runs act now or after what is under way, never twice at once and no more often than the pause says.
+export function paced(act, pause = 300) {
+  let busy = false;
+  let again = false;
+  return async () => {
+    if (busy) {
+      again = true;
+      return;
+    }
+    busy = true;
+    do {
+      again = false;
+      try {
+        await act();
+      } catch {
+        // The server is away for the moment: the next event asks again.
+      }
+      await new Promise((done) => setTimeout(done, pause));
+    } while (again);
+    busy = false;
+  };
+}
+
+function connect() {
+  const source = new EventSource("/events");
+  const lost = document.querySelector("[data-lost]");
+  let met = false;
+  source.addEventListener("hello", () => {
+    lost.hidden = true;
+    if (met) tell(null);
+    met = true;
+  });
+  source.addEventListener("news", (event) => tell(JSON.parse(event.data).runs));
+  source.addEventListener("error", async () => {
+    lost.textContent = await say("lost");
+    lost.hidden = source.readyState === EventSource.OPEN;
+    if (source.readyState === EventSource.CLOSED) setTimeout(reconnect, 2000);
+  });
+  const reconnect = () => {
+    connect();
+    tell(null);
+  };
+  addEventListener("pagehide", () => source.close(), { once: true });
+}
+
+// A region whose newest state the server has: [data-live] names the address, "" this page's own.
+function region(element) {
+  const refresh = paced(async () => {
+    const answer = await fetch(element.dataset.live || location.href, { headers: { accept: "text/html" } });
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(`${element.id}-now`);
+    const old = document.getElementById(`${element.id}-now`);
+    if (!fresh || !old || fresh.isEqualNode(old)) return;
+    const held = document.activeElement;
+    const key = old.contains(held) ? keyOf(held) : null;
+    for (const details of old.querySelectorAll("details[id][open]")) fresh.querySelector(`#${CSS.escape(details.id)}`)?.setAttribute("open", "");
+    old.replaceWith(document.adoptNode(fresh));
+    if (key) [...fresh.querySelectorAll("a, button, summary")].find((one) => keyOf(one) === key)?.focus({ preventScroll: true });
+    ages();
+  }, Number(element.dataset.pause || 500));
+  listen(refresh);
+}
+
+const keyOf = (element) => element.id || element.getAttribute("href") || element.value || element.textContent;
+
+// "3 minutes ago", kept true while the page is open.
+const UNITS = [["days", 86400, 172800], ["hours", 3600, 3600], ["minutes", 60, 60]];
+
+export async function ages() {
+  for (const time of document.querySelectorAll("time[data-age]")) {
+    const seconds = Date.now() / 1000 - Number(time.dataset.age);
+    const [unit, size] = UNITS.find(([, , least]) => seconds >= least) ?? ["seconds", 1];
+    const text = await say(unit, { n: Math.max(0, Math.floor(seconds / size)) });
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+const count = paced(async () => {
+  const badge = document.querySelector("[data-open]");
+  const { open } = await (await fetch("/alerts/count.json")).json();
+  badge.textContent = String(open);
+  badge.title = await say("open", { n: open });
+  badge.hidden = !open;
+}, 1000);
+
+for (const element of document.querySelectorAll("[data-live]")) region(element);
+for (const element of document.querySelectorAll("[data-reload]")) {
+  listen((runs) => (runs === null || runs.includes(element.dataset.run)) && location.reload());
+}
+for (const element of document.querySelectorAll("[data-wait]")) setTimeout(() => location.reload(), Number(element.dataset.wait));
+for (const select of document.querySelectorAll("form[data-at-once] select")) select.addEventListener("change", () => select.form.requestSubmit());
+listen(count);
+count();
+setInterval(ages, 5000);
+connect();
