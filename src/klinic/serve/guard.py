@@ -16,6 +16,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY = 64 << 10  # bytes of a request's body: a form of the course, no upload (our choice)
+SAFE = ("GET", "HEAD")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 POLICY = "; ".join(
     (
@@ -92,15 +93,18 @@ class Guard:
                 ]
             await send(message)
 
-        try:
-            await self.app(scope, _limited(receive), bound)
-        except TooLarge:
-            await _answer(send, 413, "the body is too large")
+        if scope["method"] not in SAFE:
+            body = await _whole(receive)
+            if body is None:
+                await _answer(send, 413, "the body is too large")
+                return
+            receive = _replayed(body, receive)
+        await self.app(scope, receive, bound)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         if not self._named(headers.get("host", "")):
             return 421, "this server is not known by that name"
-        unsafe = scope["method"] not in ("GET", "HEAD")
+        unsafe = scope["method"] not in SAFE
         origin = headers.get("origin")
         own = f"{scope['scheme']}://{headers.get('host', '')}"
         if origin is not None and origin.lower() != own.lower():
@@ -159,22 +163,27 @@ class Guard:
         await _answer(send, 303, "", more)
 
 
-class TooLarge(Exception):
-    """More came than was announced or is allowed."""
-
-
-def _limited(receive: Receive) -> Receive:
-    taken = 0
-
-    async def limited() -> MutableMapping[str, Any]:
-        nonlocal taken
+async def _whole(receive: Receive) -> MutableMapping[str, Any] | None:
+    """The request's body in one message; None where more comes than is allowed, whatever was announced."""
+    body, more = b"", True
+    while more:
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > BODY:
-            raise TooLarge
-        return message
+        if message["type"] != "http.request":
+            return message
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > BODY:
+            return None
+    return {"type": "http.request", "body": body, "more_body": False}
 
-    return limited
+
+def _replayed(first: MutableMapping[str, Any], receive: Receive) -> Receive:
+    waiting = [first]
+
+    async def replayed() -> MutableMapping[str, Any]:
+        return waiting.pop() if waiting else await receive()
+
+    return replayed
 
 
 async def _answer(

@@ -7,6 +7,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def serve(
         watch_state=watch_home(),
     )
     where = address(host, listening.getsockname()[1], token)
-    uvicorn_server(made, lambda: _told(where, lang, opened)).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # uvicorn has ended in order, and says again what ended it
+        uvicorn_server(made, lambda: _told(where, lang, opened)).run(sockets=[listening])
 
 
 def address(host: str, port: int, token: str) -> str:

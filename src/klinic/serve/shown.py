@@ -28,7 +28,11 @@ def row_shown(row: Row, lang: str, places: Places) -> dict[str, Any]:
 
 def status(word: str, lang: str) -> str:
     """A status in words."""
-    return say_in("serve", "status.unreadable", lang) if word == "unreadable" else say(f"status.{word}", lang)
+    return (
+        say_in("serve", "status.unreadable", lang)
+        if word == "unreadable"
+        else say(f"status.{word}", lang)
+    )
 
 
 def title(failure: str | None, lang: str) -> str:

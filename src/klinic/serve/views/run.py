@@ -39,7 +39,9 @@ async def data(request: Request) -> Response:
     found = await run_in_threadpool(request.app.state.store.document, row["id"])
     if found is None:
         raise HTTPException(404)
-    return Response(found, media_type="application/json", headers={"x-changed": str(row["changed"])})
+    return Response(
+        found, media_type="application/json", headers={"x-changed": str(row["changed"])}
+    )
 
 
 routes = [Route("/run/{run}", run), Route("/run/{run}/data", data)]

@@ -1,0 +1,359 @@
+"""The web app, asked over a real socket on loopback: what it shows, whom it refuses, what it survives."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+
+pytest.importorskip("starlette")
+
+import klinic
+from klinic.serve import places as places_module
+from klinic.serve.app import app
+from klinic.serve.places import Places
+from klinic.serve.run import address, uvicorn_server
+
+HERE = Path(__file__).parent
+LAB = HERE / "runs" / "lab"
+DEMO = Path(klinic.__file__).parent / "demo" / "trl-entropy-collapse"
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+class Server:
+    """A server of some folders, in this process; its background process is a real one."""
+
+    def __init__(self, *roots: Path, state: Path, **more):
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        made = app(
+            Places(roots), state, more.pop("bound", "127.0.0.1"), progress=state.with_name("course.json"), **more
+        )  # fmt: skip
+        self.work = made.app.state.work
+        ready = threading.Event()
+        self.server = uvicorn_server(made, ready.set)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
+        self.thread.start()
+        assert ready.wait(20)
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(20)
+        self.socket.close()
+        assert not self.thread.is_alive()
+
+    def ask(self, path, method="GET", body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(
+                method, path, body, {k.replace("_", "-"): v for k, v in headers.items()}
+            )
+            answer = connection.getresponse()
+            answer.text = answer.read().decode()
+            return answer
+        finally:
+            connection.close()
+
+    def post(self, path, **form):
+        return self.ask(
+            path, "POST", urlencode(form, doseq=True), Content_Type="application/x-www-form-urlencoded",
+            Origin=f"http://127.0.0.1:{self.port}", Host=f"127.0.0.1:{self.port}",
+        )  # fmt: skip
+
+    def rows(self):
+        """Run -> status, as the list shows them."""
+        found = re.findall(
+            r'<li class="(\w+)">.*?href="/run/(\w+)">([^<]*)<', self.ask("/?part=rows").text, re.S
+        )
+        return {name: (status, run) for status, run, name in found}
+
+    def until(self, holds, seconds=40.0):
+        end = time.monotonic() + seconds
+        while not (found := holds(self.rows())):
+            assert time.monotonic() < end, self.rows()
+            time.sleep(0.1)
+        return found
+
+    def id(self, name):
+        return self.rows()[name][1]
+
+
+@contextlib.contextmanager
+def serving(*roots, state, **more):
+    server = Server(*roots, state=state, **more)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def log(folder: Path, steps: int, name: str = "train.jsonl", **more: float) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as stream:
+        for step in range(1, steps + 1):
+            stream.write(line(step, **more))
+    return folder / name
+
+
+def line(step: int, **more: float) -> str:
+    row = {
+        "step": step,
+        "reward": 0.3 + 0.001 * step,
+        "entropy": 1.5,
+        "kl": 0.01,
+        "response_length": 200.0,
+    }
+    return json.dumps(row | more) + "\n"  # fmt: skip
+
+
+def listing(folder: Path):
+    return {
+        (str(p), p.lstat().st_mtime_ns, p.lstat().st_size) for p in [folder, *folder.rglob("*")]
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of runs: one failing, one to mind, one hostile by name, one unreadable; and links that lead out of it."""
+    top = tmp_path_factory.mktemp("serve")
+    folder, outside = top / "runs", top / "outside"
+    shutil.copytree(DEMO, folder / "collapse")
+    shutil.copytree(LAB / "healthy-odd-s2", folder / "fine")
+    log(folder / EVIL, 30)
+    log(folder / "esc\x1b[31m\u202e", 30)
+    (folder / "empty").mkdir()
+    (folder / "empty" / "train.log").write_bytes(b"\x00\xff" * 900)
+    log(outside / "secret", 30)
+    (folder / "linked").symlink_to(outside / "secret")
+    (folder / "file").mkdir()
+    (folder / "file" / "train.jsonl").symlink_to(outside / "secret" / "train.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(runs, tmp_path_factory):
+    with serving(runs, state=tmp_path_factory.mktemp("state") / "s.sqlite") as made:
+        made.until(lambda rows: len(rows) >= 4 and not made.work.board.waiting)
+        yield made
+
+
+PAGES = ["/", "/?part=rows", "/?status=failing", "/run/{run}", "/nowhere", "/run/000000000000"]
+
+
+def pages(server):
+    return [page.format(run=server.id("collapse")) for page in PAGES]
+
+
+class Markup(HTMLParser):
+    """What could run in a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.bad, self.ids = [], []
+
+    def handle_starttag(self, tag, attrs):
+        names = dict(attrs)
+        self.ids += [names["id"]] if "id" in names else []
+        inline = tag in ("script", "style") and "src" not in names
+        acts = any(n.startswith("on") or n == "style" for n in names)
+        leads = any(
+            (names.get(n) or "").strip().lower().startswith(("javascript:", "data:", "http:", "//"))
+            for n in ("href", "src", "action")
+        )
+        if inline or acts or leads or tag in ("iframe", "object", "embed", "img", "base"):
+            self.bad.append(self.get_starttag_text())
+
+
+def test_runs_are_listed_worst_first_and_the_address_filters(server):
+    rows = server.rows()
+    assert rows["collapse"][0] == "failing" and rows["fine"][0] in ("healthy", "caution")
+    assert next(iter(rows)) == "collapse"
+    page = server.ask("/?status=failing&q=coll").text
+    assert "entropy-collapse" in page and "since step 43" in page and "--temperature" in page
+    assert f'href="/run/{server.id("fine")}"' not in page
+    assert "No run matches" in server.ask("/?q=nothing+like+it").text
+    assert "熵崩塌" in server.ask("/?lang=zh").text
+
+
+def test_the_report_of_a_run_is_served_as_data(server):
+    found = server.ask(f"/run/{server.id('collapse')}/data")
+    document = json.loads(found.text)
+    assert document["failure"] == "entropy-collapse" and document["onset"]["step"] == 43
+    assert document["run"]["last"] == 140 and found.headers["x-changed"]
+    assert "klinicReport" in server.ask("/assets/report.js").text
+    assert "--k-ground" in server.ask("/assets/report.css").text
+
+
+def test_what_is_not_there_is_said_in_the_language_of_the_browser(server):
+    gone = server.ask("/run/000000000000", Accept_Language="zh-CN,en")
+    assert gone.status == 404 and "已经不在了" in gone.text and 'lang="zh-Hans"' in gone.text
+    assert server.ask("/run/000000000000/data").status == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:1", 200), ("localhost", 200), ("[::1]:80", 200), ("evil.example", 421), ("127.0.0.1.evil.example", 421),
+        ("10.0.0.7", 421), ("", 421),
+    ],
+)  # fmt: skip
+def test_only_its_own_names_are_answered(server, host, status):
+    assert server.ask("/", Host=host).status == status
+
+
+def test_a_page_of_another_site_may_not_ask(server):
+    own = {"Host": "localhost:80"}
+    assert server.ask("/words.json", Origin="http://localhost:80", **own).status == 200
+    for origin in ("http://evil.example", "null", "https://localhost:80", "http://localhost:81"):
+        assert server.ask("/words.json", Origin=origin, **own).status == 403
+        assert server.ask("/alerts/acknowledge", "POST", "", Origin=origin, **own).status == 403
+    assert server.ask("/alerts/acknowledge", "POST", "", **own).status == 403  # says nothing
+    assert server.ask("/words.json", Sec_Fetch_Site="cross-site", **own).status == 403
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", **own}
+    assert server.ask("/", **link).status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../app.py", "/assets/..%2fapp.py", "/assets/%2e%2e/%2e%2e/app.py", "/assets//etc/passwd", "/run/../../etc/passwd",
+        "/run/..%2f..%2fetc%2fpasswd", "/run/%2fetc%2fpasswd/data", "/failures/..%2f..%2fen", "//etc/passwd", "/assets/en.toml",
+    ],
+)  # fmt: skip
+def test_no_address_leads_to_a_file(server, path):
+    found = server.ask(path)
+    assert found.status in (404, 421) and "root:" not in found.text and "import" not in found.text
+
+
+def test_links_out_of_the_folders_are_not_followed(server):
+    assert {"collapse", "fine"} <= server.rows().keys()
+    assert not {"linked", "file", "secret"} & server.rows().keys()
+
+
+def test_every_answer_binds_the_browser_and_no_page_holds_a_script(server):
+    for path in [*pages(server), "/assets/live.mjs", "/words.json", "/assets/none"]:
+        found = server.ask(path)
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert found.headers["x-content-type-options"] == "nosniff"
+        if found.headers["content-type"].startswith("text/html"):
+            page = Markup()
+            page.feed(found.text)
+            assert not page.bad, path
+            assert len(page.ids) == len(set(page.ids)), path
+
+
+def test_a_hostile_name_is_text(server):
+    page = server.ask("/").text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page and "<img" not in page
+    assert "esc␛[31m⟨U+202E⟩" in page and "\x1b" not in page
+
+
+def test_bodies_are_small(server):
+    own = {"Host": "localhost", "Origin": "http://localhost"}
+    assert server.ask("/alerts/acknowledge", "POST", b"x" * 70_000, **own).status == 413
+    chunks = (b"alert=" + b"y" * 9000 for _ in range(10))
+    form = {"Content_Type": "application/x-www-form-urlencoded", **own}
+    assert server.ask("/alerts/acknowledge", "POST", chunks, **form).status == 413
+    assert server.ask("/", "POST", "", **own).status == 405
+
+
+def test_another_bind_asks_for_the_token(tmp_path):
+    log(tmp_path / "runs" / "a", 5)
+    more = {"state": tmp_path / "s.sqlite", "bound": "0.0.0.0", "token": "right"}
+    with serving(tmp_path / "runs", hosts=("proxy.example",), **more) as server:
+        for path in ("/", "/events", "/assets/live.mjs", "/?token=wrong", "/?token="):
+            assert server.ask(path).status == 401
+        assert server.ask("/", Cookie=f"klinic-{server.port}=wrong").status == 401
+        first = server.ask("//evil.example/x?token=right&q=a%0d%0a")
+        assert first.status == 303 and first.headers["location"] == "/evil.example/x?q=a%0D%0A"
+        cookie = first.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+        own = {"Cookie": cookie.partition(";")[0]}
+        assert server.ask("/", **own).status == 200
+        assert server.ask("/", Host="proxy.example", **own).status == 200
+        assert server.ask("/", Host="192.168.0.7:99", **own).status == 200
+        assert server.ask("/", Host="evil.example", **own).status == 421
+
+
+def test_the_address_names_what_a_browser_can_open():
+    assert address("127.0.0.1", 80, "") == "http://127.0.0.1:80/"
+    assert address("::1", 8017, "t") == "http://[::1]:8017/?token=t"
+    assert address("0.0.0.0", 8017, "t") == f"http://{socket.gethostname()}:8017/?token=t"
+
+
+def test_it_survives_growth_shrinking_deletion_and_a_restart(tmp_path, monkeypatch):
+    monkeypatch.setattr(places_module, "SCAN", 0.5)
+    folder, state = tmp_path / "runs", tmp_path / "s.sqlite"
+    kept, cut, gone = (log(folder / name, 60) for name in ("kept", "cut", "gone"))
+    before = listing(folder)
+    with serving(folder, state=state) as server:
+        server.until(lambda rows: len(rows) == 3)
+        assert listing(folder) == before  # nothing is written where runs lie
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request("GET", "/events")
+        stream, run = connection.getresponse(), server.id("kept")
+        while b"hello" not in stream.readline():
+            pass
+        server.until(lambda rows: not server.work.board.waiting)
+        with open(kept, "a") as more:
+            more.write(line(61))
+        began = time.monotonic()
+        while run not in stream.readline().decode():
+            assert time.monotonic() - began < 5
+        assert json.loads(server.ask(f"/run/{run}/data").text)["run"]["last"] == 61
+        connection.close()
+        cut.write_text("".join(map(line, range(1, 21))))
+        shutil.rmtree(gone.parent)
+        server.until(lambda rows: set(rows) == {"kept", "cut"})
+        answer = f"/run/{server.id('cut')}/data"
+        server.until(lambda rows: json.loads(server.ask(answer).text)["run"]["last"] == 20)
+        log(folder / "new", 20)
+        server.until(lambda rows: "new" in rows and not server.work.board.waiting)
+    with serving(folder, state=state) as server:
+        server.until(lambda rows: set(rows) == {"kept", "cut", "new"}, 3)
+        assert not server.work.board.waiting and server.work._pool is None  # nothing is read again
+        assert json.loads(server.ask(answer).text)["run"]["last"] == 20
+
+
+def started(*words, cwd):
+    environment = {**os.environ, "KLINIC_LANG": "en", "XDG_STATE_HOME": str(cwd)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "klinic", "serve", *map(str, words)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+
+
+def test_from_the_shell(tmp_path):
+    log(tmp_path / "runs" / "a", 5)
+    process = started(tmp_path / "runs", "--port", 0, "--token", cwd=tmp_path)
+    where = process.stdout.readline().strip()
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/(\?token=[\w-]{32})", where)
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=10)
+    connection.request("GET", f"/{found[2]}")
+    assert connection.getresponse().status == 303
+    taken = started(tmp_path / "runs", "--port", found[1], cwd=tmp_path)
+    assert "Address already in use" in taken.communicate(timeout=30)[1] and taken.returncode == 2
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0 and "Traceback" not in said and "Ctrl-C" in said
+    assert (tmp_path / "klinic" / "serve.sqlite").stat().st_mode & 0o077 == 0
+    missing = started(tmp_path / quote("nowhere"), cwd=tmp_path)
+    assert "no such file or folder" in missing.communicate(timeout=30)[1]
+    assert missing.returncode == 2
