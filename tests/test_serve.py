@@ -16,7 +16,7 @@ import threading
 import time
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
@@ -342,18 +342,19 @@ def started(*words, cwd):
 
 def test_from_the_shell(tmp_path):
     log(tmp_path / "runs" / "a", 5)
-    process = started(tmp_path / "runs", "--port", 0, "--token", cwd=tmp_path)
-    where = process.stdout.readline().strip()
-    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/(\?token=[\w-]{32})", where)
-    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=10)
-    connection.request("GET", f"/{found[2]}")
-    assert connection.getresponse().status == 303
-    taken = started(tmp_path / "runs", "--port", found[1], cwd=tmp_path)
-    assert "Address already in use" in taken.communicate(timeout=30)[1] and taken.returncode == 2
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 0 and "Traceback" not in said and "Ctrl-C" in said
+    with started(tmp_path / "runs", "--port", 0, "--token", cwd=tmp_path) as process:
+        where = process.stdout.readline().strip()
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/(\?token=[\w-]{32})", where)
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", int(found[1]))) as asked:
+            asked.request("GET", f"/{found[2]}")
+            assert asked.getresponse().status == 303
+        with started(tmp_path / "runs", "--port", found[1], cwd=tmp_path) as taken:
+            assert "Address already in use" in taken.communicate(timeout=30)[1]
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, taken.returncode) == (0, 2)
+    assert "Traceback" not in said and "Ctrl-C" in said
     assert (tmp_path / "klinic" / "serve.sqlite").stat().st_mode & 0o077 == 0
-    missing = started(tmp_path / quote("nowhere"), cwd=tmp_path)
-    assert "no such file or folder" in missing.communicate(timeout=30)[1]
+    with started(tmp_path / "nowhere", cwd=tmp_path) as missing:
+        assert "no such file or folder" in missing.communicate(timeout=30)[1]
     assert missing.returncode == 2

@@ -93,10 +93,10 @@ class Places:
         for root in map(Path, self.roots):
             if root.is_dir():
                 try:
-                    for folder, logs in run_folders(root).items():
+                    for at, logs in run_folders(root).items():
                         inside = [log for log in logs if within(log.path, self.roots)]
                         if inside:
-                            found[folder] = (inside, True)
+                            found[at] = (inside, True)
                 except KlinicError as trouble:  # an empty folder: its first run comes later
                     troubles[root] = trouble
             elif root.exists():
