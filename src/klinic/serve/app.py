@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 from klinic.serve import views
 from klinic.serve.board import Board
 from klinic.serve.guard import Guard
-from klinic.serve.page import trouble
+from klinic.serve.page import wrong
 from klinic.serve.places import Places
 from klinic.serve.store import Store
 from klinic.serve.work import Work
@@ -72,8 +72,8 @@ def _routes() -> list[BaseRoute]:
 
 async def _refused(request: Request, problem: Exception) -> Response:
     status = problem.status_code if isinstance(problem, HTTPException) else 500
-    return trouble(request, status, "not_found" if status == 404 else "refused")
+    return wrong(request, status, "not_found" if status == 404 else "refused")
 
 
 async def _broken(request: Request, problem: Exception) -> Response:
-    return trouble(request, 500, "bug", what=type(problem).__name__)
+    return wrong(request, 500, "bug", what=type(problem).__name__)

@@ -91,7 +91,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     return answer
 
 
-def trouble(request: Request, status: int, key: str, **values: Any) -> HTMLResponse:
+def wrong(request: Request, status: int, key: str, **values: Any) -> HTMLResponse:
     """A page that says what is wrong and where to go on."""
     what = say_in("serve", f"trouble.{key}", language(request), **values)
     return page(request, "trouble.html", status, what=what)

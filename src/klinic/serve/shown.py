@@ -13,7 +13,7 @@ from klinic.text import page, say, say_in
 
 def row_shown(row: Row, lang: str, places: Places) -> dict[str, Any]:
     """The row with ``said`` (its status), ``title``, ``where``, ``spark_title`` and ``why`` (what cannot be read) in words."""
-    trouble = row["trouble"]
+    what, hint = row["trouble"] or ("", "")
     return {
         **row,
         "where": places.named(row["place"]),
@@ -21,8 +21,8 @@ def row_shown(row: Row, lang: str, places: Places) -> dict[str, Any]:
         "title": title(row["failure"], lang),
         "act": row["action"][lang] if row["action"] else "",
         "spark_title": words.metric_title(row["spark"]["role"], lang) if row["spark"] else "",
-        "why": said(trouble[0], lang) if trouble else "",
-        "hint": said(trouble[1], lang) if trouble else "",
+        "why": said(what, lang),
+        "hint": said(hint, lang),
     }
 
 

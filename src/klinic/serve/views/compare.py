@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from klinic.errors import KlinicError
 from klinic.said import said
-from klinic.serve.page import language, page, trouble
+from klinic.serve.page import language, page, wrong
 from klinic.serve.shown import row_shown
 from klinic.serve.versus import versus
 from klinic.serve.views.run import row_of
@@ -39,14 +39,14 @@ async def compare(request: Request) -> Response:
         a, b = (row_of(request, chosen[side]) for side in ("a", "b"))
         places = [state.work.place_of(row) for row in (a, b)]
         if None in places:
-            return trouble(request, 404, "not_found")
+            return wrong(request, 404, "not_found")
         key = (a["id"], a["changed"], a["last"], b["id"], b["changed"], b["last"], lang)
         if key not in _known:
             job = state.work.ask(versus, places[0], a["id"], places[1], b["id"], lang)
             try:
                 _known[key] = await asyncio.wrap_future(job)
-            except KlinicError as problem:
-                values["why"] = said(problem.what, lang)
+            except KlinicError as trouble:
+                values["why"] = said(trouble.what, lang)
             while len(_known) > KEPT:
                 _known.popitem(last=False)
         values["found"] = _known.get(key)
