@@ -328,7 +328,7 @@ def test_it_survives_growth_shrinking_deletion_and_a_restart(tmp_path, monkeypat
         server.until(lambda rows: "new" in rows and not server.work.board.waiting)
     with serving(folder, state=state) as server:
         server.until(lambda rows: set(rows) == {"kept", "cut", "new"}, 3)
-        assert not server.work.board.waiting and server.work._pool is None  # nothing is read again
+        assert not server.work.board.waiting and not server.work.pools  # nothing is read again
         assert json.loads(server.ask(answer).text)["run"]["last"] == 20
 
 

@@ -13,12 +13,17 @@ import msgspec
 Described = dict[int, dict[str, Any]]
 
 
+def base() -> Path:
+    """Where all samples are kept: under $XDG_CACHE_HOME/klinic, by default ~/.cache/klinic."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "klinic" / "rollouts"
+
+
 def folder_of(path: Path, names: Mapping[str, str]) -> Path:
-    """Where the samples of a path are kept: under $XDG_CACHE_HOME/klinic, by default ~/.cache/klinic."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    """Where the samples of a path are kept."""
     key = f"{path.resolve()}\n{sorted(names.items())}"
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
-    return Path(base) / "klinic" / "rollouts" / name
+    return base() / name
 
 
 def kept_steps(path: Path, names: Mapping[str, str] | None = None) -> Described:

@@ -103,7 +103,7 @@ class Store:
         """
         with _alone(self.folder):
             self.index, self.steps = self._kept_index(), self._kept_steps()
-            dumps = find(self.path, self.names)
+            dumps = self.dumps()
             touched = self._forget_changed({str(d.path) for d in dumps}) | set(self.index.waiting)
             todo = [
                 (dump, since, size)
@@ -139,6 +139,10 @@ class Store:
                 self._describe(touched)
                 self._save_index(set())
         return News(rows, skipped, tuple(sorted(touched)))
+
+    def dumps(self) -> list[Dump]:
+        """The files that hold samples."""
+        return find(self.path, self.names)
 
     def _news_of(self, dump: Dump) -> tuple[int, int] | None:
         """From where to read a dump, and its size; None where nothing is new."""

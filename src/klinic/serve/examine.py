@@ -29,6 +29,7 @@ def begin(roots: Sequence[str], state: str, mapping: dict[str, str], trainer: st
     """Prepare this process: it ends with the one that started it and opens nothing outside the given folders."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
+    from klinic.rollouts.kept import base as cache
     from klinic.settings import settings
     from klinic.thresholds import CHOSEN
     from klinic.watch.state import Memory
@@ -37,7 +38,13 @@ def begin(roots: Sequence[str], state: str, mapping: dict[str, str], trainer: st
     _open.update(mapping=mapping, trainer=trainer, skip=settings().skip, roots=list(roots))
     _open["store"], _open["memory"] = Store(Path(state)), Memory(Path(state))
     _warm()
-    confine(roots, str(Path(state).parent))
+    confine(roots, str(Path(state).parent), str(cache()))
+
+
+def roots() -> list[str]:
+    """The given folders, as this process knows them."""
+    found: list[str] = _open["roots"]
+    return found
 
 
 def _end_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import threading
 import time
@@ -32,7 +33,8 @@ class Work(threading.Thread):
         self.places, self.board, self.state, self.options = places, board, state, options
         self.ended = threading.Event()
         self.scanned = threading.Event()
-        self._pool: ProcessPoolExecutor | None = None
+        self.pools: dict[str, ProcessPoolExecutor] = {}
+        self.taking: dict[str, Future[Any]] = {}  # place -> its samples being taken in
         self._pool_lock = threading.Lock()
 
     def run(self) -> None:
@@ -46,31 +48,50 @@ class Work(threading.Thread):
             store.close()
 
     def stop(self) -> None:
-        """End the thread and its process."""
+        """End the thread and its processes."""
         self.ended.set()
         with self._pool_lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
+            pools, self.pools = list(self.pools.values()), {}
+        for pool in pools:
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def ask(self, job: Callable[..., Any], *given: Any) -> Future[Any]:
-        """A job for the process, done before the next run is read."""
+    def ask(self, job: Callable[..., Any], *given: Any, aside: bool = False) -> Future[Any]:
+        """A job for the process, done before the next run is read. aside: for a second one, so that no run waits for it."""
+        name = "aside" if aside else "runs"
         with self._pool_lock:
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(
-                    1,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=examine.begin,
-                    initargs=(
-                        self.places.roots,
-                        str(self.state),
-                        self.options["mapping"],
-                        self.options["trainer"],
-                    ),
-                )
-            return self._pool.submit(job, *given)
+            if self.ended.is_set():
+                raise RuntimeError("the server ends")
+            try:
+                return self._pool(name).submit(job, *given)
+            except BrokenProcessPool:  # killed over an earlier job
+                del self.pools[name]
+                return self._pool(name).submit(job, *given)
+
+    def _pool(self, name: str) -> ProcessPoolExecutor:
+        if name not in self.pools:
+            self.pools[name] = ProcessPoolExecutor(
+                1,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=examine.begin,
+                initargs=(
+                    self.places.roots,
+                    str(self.state),
+                    self.options["mapping"],
+                    self.options["trainer"],
+                ),
+            )
+        return self.pools[name]
+
+    async def answer(self, job: Callable[..., Any], *given: Any, aside: bool = False) -> Any:
+        """The same for a page. Raises KlinicError where the process was killed over it."""
+        try:
+            return await asyncio.wrap_future(self.ask(job, *given, aside=aside))
+        except BrokenProcessPool:
+            raise KlinicError(
+                "the process that read it was killed", "", "is there enough memory?"
+            ) from None
 
     def place_of(self, row: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bool] | None:
         """Where a run is read from, as the process takes it; None where it is gone."""
@@ -125,16 +146,13 @@ class Work(threading.Thread):
                 quiet,
                 place.live,
             ).result()
-        except (BrokenProcessPool, RuntimeError) as trouble:
+        except (BrokenProcessPool, RuntimeError):
             if self.ended.is_set():
                 return
-            with self._pool_lock:
-                self._pool = None
             told = KlinicError(
                 "the process that read it was killed", str(place.at), "is there enough memory?"
             )
             rows = [examine.unreadable(str(place.at), told, place.grown_at)]
-            del trouble
         place.read, place.settled = stamp, quiet
         growing = sum(other.live and not other.quiet for other in self.places.known.values())
         took = time.monotonic() - began

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from typing import Any
 
@@ -42,9 +41,10 @@ async def compare(request: Request) -> Response:
             return wrong(request, 404, "not_found")
         key = (a["id"], a["changed"], a["last"], b["id"], b["changed"], b["last"], lang)
         if key not in _known:
-            job = state.work.ask(versus, places[0], a["id"], places[1], b["id"], lang)
             try:
-                _known[key] = await asyncio.wrap_future(job)
+                _known[key] = await state.work.answer(
+                    versus, places[0], a["id"], places[1], b["id"], lang
+                )
             except KlinicError as trouble:
                 values["why"] = said(trouble.what, lang)
             while len(_known) > KEPT:
