@@ -262,7 +262,7 @@ def test_every_answer_binds_the_browser_and_no_page_holds_a_script(server):
 def test_a_hostile_name_is_text(server):
     page = server.ask("/").text
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "<img" not in page
-    assert "esc␛[31m⟨U+202E⟩" in page and "\x1b" not in page
+    assert "esc⟨ESC⟩[31m⟨U+202E⟩" in page and "\x1b" not in page
 
 
 def test_bodies_are_small(server):

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from klinic.render import _words as words
-from klinic.serve.plots import Line, plot
+from klinic.serve.plots import SMALL, Line, plot
 from klinic.vitals import ROLES
 
 NUMBER = r"[-+.\deE]+"
@@ -29,7 +29,11 @@ def drawn(text: str, lang: str) -> list[dict[str, Any]]:
             continue
         elif found := CURVE.match(line):
             role = found["name"]
-            picture = plot([_line(found, first, last)], least=0.1 if role == "ratio_mean" else 0.0)
+            picture = plot(
+                [_line(found, first, last)],
+                least=0.1 if role == "ratio_mean" else 0.0,
+                size=SMALL,
+            )
             title = words.metric_title(role, lang) if role in ROLES else role
             if picture is not None:
                 made.append({"title": title, "plot": picture})

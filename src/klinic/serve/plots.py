@@ -9,7 +9,7 @@ from typing import Any
 
 from klinic.text import figure
 
-WIDTH, HEIGHT = 420.0, 150.0
+WIDE, SMALL = (420.0, 150.0), (280.0, 120.0)  # width and height
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 8.0, 8.0, 20.0
 BINS = 200  # of the lowest and the highest value each, so that no spike is lost
 TICKS = 4
@@ -29,11 +29,13 @@ def plot(
     shaded: tuple[float, float] | None = None,
     at: float | None = None,
     least: float = 0.0,
+    size: tuple[float, float] = WIDE,
 ) -> dict[str, Any] | None:
     """What the template draws: polylines, ticks, a shaded interval of steps and a step marked; None without points.
 
     least: the span of values that the height stands for at least, so that a flat line is drawn as one.
     """
+    width, height = size
     points = [
         [(s, v) for s, v in zip(line.steps, line.values, strict=True) if isfinite(v)]
         for line in lines
@@ -50,18 +52,18 @@ def plot(
     low, high = min(low, ticks[0]), max(high, ticks[-1])
 
     def x(step: float) -> float:
-        return round(LEFT + (step - first) / max(1, last - first) * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + (step - first) / max(1, last - first) * (width - LEFT - RIGHT), 1)
 
     def y(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
+        return round(height - BOTTOM - (value - low) / (high - low) * (height - TOP - BOTTOM), 1)
 
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
+        "width": width,
+        "height": height,
         "left": LEFT,
-        "right": WIDTH - RIGHT,
+        "right": width - RIGHT,
         "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
+        "bottom": height - BOTTOM,
         "lines": [
             {
                 "label": line.label,

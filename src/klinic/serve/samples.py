@@ -13,7 +13,7 @@ from klinic.rollouts.dump import Dump
 from klinic.rollouts.store import Store
 from klinic.serve.confined import within
 from klinic.serve.examine import roots
-from klinic.serve.plots import Line, plot
+from klinic.serve.plots import SMALL, Line, plot
 
 COUNT = 10  # samples shown, of a group all
 LONG = 20_000  # characters of a text that a page shows; klinic rollouts --full prints all
@@ -120,7 +120,9 @@ def _plots(store: Store, onset: int | None) -> list[dict[str, Any]]:
         ]
         if len(points) < 2 or not any(value for _, value in points):
             continue
-        drawn = plot([Line(name, [p[0] for p in points], [p[1] for p in points])], at=onset)
+        drawn = plot(
+            [Line(name, [p[0] for p in points], [p[1] for p in points])], at=onset, size=SMALL
+        )
         if drawn is not None:
             made.append({"name": name, "plot": drawn})
     return made

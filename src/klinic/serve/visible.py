@@ -8,16 +8,18 @@ import re
 _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-PICTURES = 0x2400  # U+2400 is the picture of U+0000, and so on
+# By their names, since few fonts hold the pictures of U+2400.
+NAMES = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI "
+    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+).split()
 
 
 def visible(text: object) -> str:
-    """The text with its control characters as pictures (ESC is ␛) and the others by number."""
+    """The text with its control characters by name (⟨ESC⟩) and the others by number."""
     return _ACTS.sub(_picture, str(text).replace("\r\n", "\n"))
 
 
 def _picture(found: re.Match[str]) -> str:
     number = ord(found.group())
-    if number < 0x20:
-        return chr(PICTURES + number)
-    return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"
+    return f"⟨{NAMES[number] if number < len(NAMES) else f'U+{number:04X}'}⟩"

@@ -106,7 +106,11 @@ async def course(request: Request) -> Response:
         for part in PARTS
     ]
     return page(
-        request, "course.html", parts=parts, turn=turn, about=tell(f"goals.round{turn}", lang)
+        request,
+        "course.html",
+        parts=parts,
+        turn=turn,
+        rounds={one: tell(f"goals.round{one}", lang) for one in (1, 2)},
     )
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from klinic.failures import cards
 from klinic.serve.drawn import drawn
 from klinic.serve.page import language, page
-from klinic.text import body
+from klinic.text import body, say_in
 from klinic.text import page as failure_page
 
 
@@ -29,7 +29,13 @@ async def failures(request: Request) -> Response:
         families.setdefault(card.family, []).append(
             {"slug": slug, "title": told.title, "summary": told.summary}
         )
-    return page(request, "failures.html", families=families, counts=counts)
+    return page(
+        request,
+        "failures.html",
+        families=families,
+        counts=counts,
+        family_title=lambda family: say_in("serve", f"family.{family}", lang),
+    )
 
 
 async def failure(request: Request) -> Response:
@@ -61,9 +67,22 @@ def pieces(slug: str, lang: str) -> tuple[dict[str, Any], ...]:
             close()
             found.append({"curves": drawn(token.content, lang), "text": token.content})
         else:
+            _link(token)
             prose.append(token)
     close()
     return tuple(found)
+
+
+def _link(token: Any) -> None:
+    """Lead from a failure's name in the prose to its page."""
+    from markdown_it.token import Token
+
+    children = token.children or []
+    for i in reversed(range(len(children))):
+        if children[i].type == "code_inline" and children[i].content in cards():
+            where = {"href": f"/failures/{children[i].content}"}
+            children[i + 1 : i + 1] = [Token("link_close", "a", -1)]
+            children[i:i] = [Token("link_open", "a", 1, attrs=where)]
 
 
 routes = [Route("/failures", failures), Route("/failures/{slug}", failure)]

@@ -13,9 +13,20 @@ from starlette.routing import Route
 from klinic.serve.ledgers import ledgers
 from klinic.serve.page import language, page
 from klinic.serve.shown import title
-from klinic.text import sentences
+from klinic.text import common, say_in, sentences
 
 PLAIN = (str, int, float, bool)
+TONES = {
+    "rescued": "healthy",
+    "better": "healthy",
+    "healthy": "healthy",
+    "worse": "failing",
+    "failed": "failing",
+    "failing": "failing",
+    "not-rescued": "failing",
+    "caution": "caution",
+    "person": "caution",
+}
 
 
 async def ledger(request: Request) -> Response:
@@ -28,6 +39,7 @@ async def ledger(request: Request) -> Response:
         one["run_row"] = runs.get(one["run"])
         one["run_where"] = state.places.named(one["run"])
         one["title"] = title(one["failure"], lang)
+        one["said"] = sentences("serve", lang).get(f"ledger.status.{one['status']}", one["status"])
         one["events"] = [_event(event, lang) for event in one["events"]]
     return page(request, "ledger.html", ledgers=found)
 
@@ -41,17 +53,25 @@ def _event(event: dict[str, Any], lang: str) -> dict[str, Any]:
     return {
         "kind": kind,
         "title": words.get(f"ledger.event.{kind}", kind),
+        "tone": TONES.get(
+            str(rest.get("verdict") or rest.get("outcome") or rest.get("status")), ""
+        ),
         "at": str(event.get("at", "")).replace("T", " ").partition("+")[0],
         "told": [
-            (words.get(f"ledger.field.{name}", name), _value(value)) for name, value in rest.items()
+            (words.get(f"ledger.field.{name}", name), _value(value, lang))
+            for name, value in rest.items()
         ],
     }
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, lang: str) -> str:
+    if isinstance(value, bool):
+        return say_in("serve", "ledger.yes" if value else "ledger.no", lang)
     if isinstance(value, list) and all(isinstance(v, PLAIN) for v in value):
-        return ", ".join(map(str, value)) if len(value) < 4 else " ".join(map(str, value))
-    return str(value) if isinstance(value, PLAIN) else json.dumps(value, ensure_ascii=False)
+        return (" " if any(str(v).startswith("-") for v in value) else ", ").join(map(str, value))
+    if isinstance(value, PLAIN):
+        return common(lang).get(str(value), str(value))  # a reason stands there by its key
+    return json.dumps(value, ensure_ascii=False)
 
 
 routes = [Route("/ledger", ledger)]
