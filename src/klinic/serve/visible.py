@@ -9,10 +9,9 @@ _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
 # By their names, since few fonts hold the pictures of U+2400.
-NAMES = (
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI "
-    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
-).split()
+FIRST = "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI"
+SECOND = "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+NAMES = tuple(f"{FIRST} {SECOND}".split(" "))
 
 
 def visible(text: object) -> str:

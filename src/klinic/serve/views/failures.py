@@ -80,7 +80,7 @@ def _link(token: Any) -> None:
     children = token.children or []
     for i in reversed(range(len(children))):
         if children[i].type == "code_inline" and children[i].content in cards():
-            where = {"href": f"/failures/{children[i].content}"}
+            where: dict[str, str | int | float] = {"href": f"/failures/{children[i].content}"}
             children[i + 1 : i + 1] = [Token("link_close", "a", -1)]
             children[i:i] = [Token("link_open", "a", 1, attrs=where)]
 
