@@ -26,6 +26,7 @@ from klinic.said import said
 from klinic.serve.page import language, page
 from klinic.serve.plots import Line, plot
 from klinic.serve.shown import title
+from klinic.text import say_in
 from klinic.vitals import VITALS
 
 PAGES = 4  # of the introduction
@@ -168,7 +169,7 @@ def _values(desk: WebDesk) -> dict[str, Any]:
     if one.kind == "lab":
         return values
     if one.kind == "read":
-        values["pages"] = [tell(f"page.{i}", lang).strip("\n") for i in range(1, PAGES + 1)]
+        values["pages"] = [blocks(tell(f"page.{i}", lang)) for i in range(1, PAGES + 1)]
         values["plots"] = _plots([log("healthy", 1)], lang)
         return values
     known = hints(desk.about("real_hints"), lang) if progress.turn == 2 else []
@@ -187,7 +188,7 @@ def _values(desk: WebDesk) -> dict[str, Any]:
         asked = desk.about("real_ask" if real and has(desk.about("real_ask"), lang) else "ask")
         values |= {
             "ask": desk.say(asked),
-            "note": desk.say("real.note" if real else "real.drawn"),
+            "note": say_in("serve", "course.real" if real else "course.drawn", lang),
             "logs": [found.name for found in logs],
             "plots": _plots(logs, lang),
             "samples": [(found.name, found.samples) for found in logs if found.samples],
@@ -197,6 +198,16 @@ def _values(desk: WebDesk) -> dict[str, Any]:
     if values["tried"]:
         values |= _judged(desk, values["tried"])
     return values
+
+
+def blocks(text: str) -> list[tuple[str, bool]]:
+    """Paragraphs and tables (True) of a page; what it says of the terminal's commands is left out."""
+    found = []
+    for block in text.strip("\n").split("\n\n"):
+        lines = [line for line in block.split("\n") if not line.startswith(("(", "（"))]
+        table = any("   " in line for line in lines)
+        found.append(("\n".join(lines) if table else " ".join(lines), table))
+    return found
 
 
 def _choices(lang: str) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from klinic.serve.shown import title
 from klinic.text import common, say_in, sentences
 
 PLAIN = (str, int, float, bool)
+ROLES = ("control", "change", "on")
 TONES = {
     "rescued": "healthy",
     "better": "healthy",
@@ -58,20 +59,32 @@ def _event(event: dict[str, Any], lang: str) -> dict[str, Any]:
         ),
         "at": str(event.get("at", "")).replace("T", " ").partition("+")[0],
         "told": [
-            (words.get(f"ledger.field.{name}", name), _value(value, lang))
+            (words.get(f"ledger.field.{name}", name), _value(name, value, lang))
             for name, value in rest.items()
         ],
     }
 
 
-def _value(value: Any, lang: str) -> str:
+def _value(name: str, value: Any, lang: str) -> str:
     if isinstance(value, bool):
         return say_in("serve", "ledger.yes" if value else "ledger.no", lang)
     if isinstance(value, list) and all(isinstance(v, PLAIN) for v in value):
         return (" " if any(str(v).startswith("-") for v in value) else ", ").join(map(str, value))
     if isinstance(value, PLAIN):
-        return common(lang).get(str(value), str(value))  # a reason stands there by its key
+        return _words(lang).get(f"{name}.{value}") or common(lang).get(str(value), str(value))
     return json.dumps(value, ensure_ascii=False)
+
+
+def _words(lang: str) -> dict[str, str]:
+    """Words of a field by "field.word"; a reason is a sentence's own key."""
+    outcomes = {
+        f"{field}.{key.rpartition('.')[2]}": text
+        for key, text in sentences("rescue", lang).items()
+        if key.startswith("rescue.outcome.")
+        for field in ("outcome", "verdict")
+    }
+    roles = {f"role.{role}": sentences("serve", lang)[f"ledger.role.{role}"] for role in ROLES}
+    return {**common(lang), **outcomes, **roles}
 
 
 routes = [Route("/ledger", ledger)]
