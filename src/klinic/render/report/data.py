@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from klinic import __version__
@@ -13,17 +13,12 @@ from klinic.render.as_json import how
 from klinic.render.report.encode import FULL, SHORT, Encoder
 from klinic.render.report.panels import clocks, panels, parts, played
 from klinic.text import LANGUAGES, page, say, sentences
+from klinic.text import in_every_language as both
 from klinic.vitals import ROLES, role_of
 
 DOCUMENT_VERSION = 1
 Both = str | dict[str, str]
 Sample = Mapping[str, Any]
-
-
-def both(tell: Callable[[str], str]) -> Both:
-    """A text in every language, or once where all are the same."""
-    told = {lang: tell(lang) for lang in LANGUAGES}
-    return told["en"] if len(set(told.values())) == 1 else told
 
 
 def report_data(answer: Diagnosis, samples: Sequence[Sample] = ()) -> dict[str, Any]:
