@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -100,6 +101,12 @@ def _flat(path: Path) -> dict[str, str]:
 def say(key: str, lang: str, **values: Any) -> str:
     """A common sentence, filled in."""
     return fill(common(lang)[key], values)
+
+
+def in_every_language(tell: Callable[[str], str]) -> str | dict[str, str]:
+    """A text by language, or once where all are the same. tell: makes it in one language."""
+    told = {lang: tell(lang) for lang in LANGUAGES}
+    return told["en"] if len(set(told.values())) == 1 else told
 
 
 def say_in(package: str, key: str, lang: str, **values: Any) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +19,21 @@ from klinic.cli._options import (
 )
 from klinic.settings import settings
 
+if TYPE_CHECKING:
+    from klinic.diagnosis import Diagnosis
+
+ENDINGS = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
 EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
 
 
 @click.command("diagnose")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--format", "form", default="text", show_default=True, help="text, json, markdown or github"
+    "--format",
+    "form",
+    default=None,
+    show_default="by the output's ending, else text",
+    help="text, json, markdown, github or html",
 )
 @output_option
 @click.option("--only", multiple=True, metavar="SLUG", help="check only this failure (repeatable)")
@@ -38,18 +48,24 @@ EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
 @click.option(
     "--all", "everything", is_flag=True, help="list all that is ruled out and not checked"
 )
+@click.option(
+    "--with-samples",
+    is_flag=True,
+    help="with --format html: write a few prompts and completions too",
+)
 @map_option
 @config_option
 @trainer_option
 @lang_option
 def command(
     runs: tuple[str, ...],
-    form: str,
+    form: str | None,
     output: Path | None,
     only: tuple[str, ...],
     skip: tuple[str, ...],
     fail_on: str,
     everything: bool,
+    with_samples: bool,
     mapping: tuple[str, ...],
     config: Path | None,
     trainer: str | None,
@@ -63,10 +79,18 @@ def command(
     """
     from klinic.cli._options import write
     from klinic.diagnose import diagnose_all, worst_first
+    from klinic.errors import BadUsage
     from klinic.failures import SEVERITIES
     from klinic.read import parse_mapping
     from klinic.render import renderer
 
+    form = form or ENDINGS.get(output.suffix if output else "", "text")
+    if with_samples and form != "html":
+        raise BadUsage(
+            "samples go into a report only",
+            "--with-samples",
+            "add --format html -o report.html; klinic rollouts shows samples in the terminal",
+        )
     show = renderer(form)
     spoken = (lang or "en") if form == "json" else language(lang)
     found = []
@@ -80,10 +104,14 @@ def command(
             config=config,
         )
     found = worst_first(found)
-    write(
-        show.render(found, spoken, everything=everything, colour=output is None and _colour()),
-        output,
+    told = show.render(
+        found,
+        spoken,
+        everything=everything,
+        colour=output is None and _colour(),
+        samples=_samples(found) if with_samples else None,
     )
+    write(told, output)
     worst = [
         SEVERITIES.index(f.severity)
         for a in found
@@ -93,6 +121,17 @@ def command(
     if worst and min(worst) <= SEVERITIES.index(fail_on):
         return 1
     return EXIT["unclear"] if found and all(answer.status == "unclear" for answer in found) else 0
+
+
+def _samples(found: Sequence[Diagnosis]) -> dict[str, list[dict[str, Any]]]:
+    from klinic.rollouts.shown import shown
+
+    return {
+        answer.run.path: shown(
+            answer.run, answer.main.onset.step if answer.main and answer.main.onset else None
+        )
+        for answer in found
+    }
 
 
 def _colour() -> bool:

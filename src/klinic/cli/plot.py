@@ -21,6 +21,9 @@ from klinic.cli._options import config_option, lang_option, map_option, trainer_
     metavar="FILE",
     help="the PNG to write",
 )
+@click.option(
+    "--terminal", is_flag=True, help="draw in the terminal instead, with block characters"
+)
 @map_option
 @config_option
 @trainer_option
@@ -28,6 +31,7 @@ from klinic.cli._options import config_option, lang_option, map_option, trainer_
 def command(
     run: str,
     output: Path,
+    terminal: bool,
     mapping: tuple[str, ...],
     config: Path | None,
     trainer: str | None,
@@ -38,12 +42,18 @@ def command(
     from klinic.errors import UnreadableInput
     from klinic.files import write_whole
     from klinic.read import parse_mapping
-    from klinic.render.png import drawable, render
 
     found = diagnose_all(run, trainer=trainer, mapping=parse_mapping(mapping), config=config)
     with_curves = [answer for answer in found if answer.run.curves]
     if not with_curves:
         raise UnreadableInput("no metrics to draw", run, "klinic diagnose says what the log holds")
+    if terminal:
+        from klinic.render._signs import pictures
+
+        click.echo("\n".join(pictures(with_curves[0], language(lang))))
+        return 0
+    from klinic.render.png import drawable, render
+
     write_whole(output, render(with_curves[0], language(lang)))
     if drawable(language(lang)) != language(lang):
         click.echo(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from klinic.course.scenes import Log
 from klinic.render._layout import WIDTH, columns, pad, wrap
-from klinic.render.sparkline import sparkline
+from klinic.render.sparkline import least_of, sparkline
 from klinic.text import figure
 
 SPARK = 36  # columns of a sparkline
@@ -45,8 +45,6 @@ HIDDEN = (
     "frac_all_wrong",
     "eos_rate",
 )  # by these the lab's table is recognised; they tell nothing more
-LEAST = 0.2  # of its own level: a curve that moves less is drawn as the flat line it is
-STEADY = {"ratio": 0.1, "ratio_mean": 0.1}  # around 1, as on the picture
 ROWS = 21  # rows of a table that still fit a terminal
 
 
@@ -57,8 +55,7 @@ def short(key: str) -> str:
 
 def spark(values: Sequence[float], key: str, width: int = SPARK) -> str:
     """A line of blocks, flat where the curve hardly moves."""
-    least = STEADY.get(key, LEAST * max(map(abs, values), default=0.0))
-    return sparkline(values, width, least)
+    return sparkline(values, width, least_of(key, values))
 
 
 def drawing(one: Log) -> str:

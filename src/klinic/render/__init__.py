@@ -11,7 +11,6 @@ from types import ModuleType
 
 from klinic.errors import BadUsage, did_you_mean
 
-
 NO_FORMATS = ("png", "report", "sparkline")  # a picture, and parts of other formats
 
 

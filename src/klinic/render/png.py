@@ -10,10 +10,10 @@ import numpy as np
 
 from klinic.diagnosis import Diagnosis
 from klinic.render import _words as words
-from klinic.render.as_json import how
-from klinic.run import Run
+from klinic.render._layout import wrap
+from klinic.render._vitals import absent, player
 from klinic.text import say
-from klinic.vitals import ROLES, STAND_INS, VITALS, players
+from klinic.vitals import ROLES, VITALS
 
 POINTS = 2000  # drawn points a curve; more are drawn as their bins' medians, lowest and highest
 LINE, FAINT, SICK, GREY = "#1f5fa8", "#b9cbe0", "#c0392b", "#8a8a8a"
@@ -81,7 +81,7 @@ def drawable(lang: str) -> str:
 
 def _panel(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
     run = answer.run
-    shown, name = _player(run, role)
+    shown, name = player(run, role)
     axis.grid(alpha=0.25)
     axis.tick_params(labelsize=8)
     if name is None:
@@ -154,17 +154,7 @@ def _shortened(key: str, most: int = 26) -> str:
     return key if len(key) <= most else "…" + key[-most:]
 
 
-def _player(run: Run, role: str) -> tuple[str, str | None]:
-    for candidate in (role, *STAND_INS.get(role, ())):
-        found = players(candidate, run.curves)
-        if found:
-            return candidate, found[0]
-    return role, None
-
-
 def _empty(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
-    from klinic.advise import how_to_log
-
     axis.set_facecolor("#eeeeee")
     axis.set_title(
         role if lang == "en" else f"{role}  {ROLES[role].says('title', lang)}",
@@ -172,27 +162,10 @@ def _empty(axis: Any, answer: Diagnosis, role: str, lang: str) -> None:
         loc="left",
         color=GREY,
     )
-    why = next(
-        (
-            text
-            for name, text in answer.run.absent.items()
-            if name in players(role, answer.run.absent)
-        ),
-        None,
-    )
-    advice = how(how_to_log(answer.run, role), lang)
-    text = (
-        (why[1] if lang == "zh" else why[0])
-        if why
-        else say("plot.not_logged", lang)
-        + (f"\n{say('text.how_to_log', lang, how=advice)}" if advice else "")
-    )
-    from klinic.render._layout import wrap
-
     axis.text(
         0.5,
         0.5,
-        "\n".join(wrap(line, width=36) for line in text.split("\n")),
+        "\n".join(wrap(line, width=36) for line in absent(answer, role, lang)),
         transform=axis.transAxes,
         ha="center",
         va="center",

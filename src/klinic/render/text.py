@@ -7,6 +7,7 @@ from typing import Any
 
 from klinic.diagnosis import Diagnosis, Finding
 from klinic.failures import Evidence
+from klinic.render import _signs as signs
 from klinic.render import _words as words
 from klinic.render._layout import WIDTH, columns, pad, wrap
 from klinic.render._table import table, totals
@@ -62,6 +63,7 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
                 "  ",
             )
         )
+        lines += _signs(answer, lang)
     else:
         head = [
             _paint(main.failure, answer.status, colour),
@@ -81,6 +83,7 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
         )
         if rate := words.hit_rate(main, lang):
             lines.append(wrap(rate, "  ", "  "))
+        lines += _signs(answer, lang)
         lines.append("")
         rows = _evidence(answer, main)
         lines += _table([row for row in rows if row[0].before is not None], lang)
@@ -170,6 +173,11 @@ def _block(answer: Diagnosis, lang: str, colour: bool, everything: bool) -> str:
     if main is not None:
         lines.append(say("text.hint_explain", lang, failure=main.failure))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _signs(answer: Diagnosis, lang: str) -> list[str]:
+    drawn = signs.lines(answer, lang)
+    return ["", *drawn] if drawn else []
 
 
 def _evidence(answer: Diagnosis, main: Finding) -> list[tuple[Evidence, str | None]]:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from klinic.rollouts.words import (
     repeated,
     signature,
     squeezed,
+    without_numbers,
     words_of,
 )
 
@@ -74,6 +75,7 @@ OPENING, ENDING = 8, 6  # words (our choice)
 COPY = 6  # words of a copied run (our choice)
 PROMPT_WORDS = 400  # from the prompt's end; the question stands there, the instructions before it
 LONGEST = 60_000  # characters of a completion that are looked at: its beginning and its end
+RUN = b"\x01" * COPY
 DIGITS = re.compile(r"\d+")
 
 
@@ -104,12 +106,12 @@ def _seen(text: str) -> str:
 
 def _one(row: Rollout) -> tuple[list[float], list[int]]:
     text = _seen(row.completion)
-    words = words_of(text.lower())
+    low = text.lower()
+    words = words_of(low)
     said = answers_of(text)
     label = label_of(row.answer) if row.answer else ""
     offers = _offers(said)
-    asked, digits, runs = _prompt(row.prompt)
-    skeleton = DIGITS.sub("0", " ".join(words))
+    asked = _prompt(row.prompt)
     nothing = not text.strip()
     numbers = [
         float(row.step),
@@ -128,21 +130,21 @@ def _one(row: Rollout) -> tuple[list[float], list[int]]:
         _unread(said, label, offers),
         float(bool(said.kind in ("tag", "boxed") and NUMBER.search(text, said.ends))),
         _last_number(text, said, label),
-        _echoed(words, text, asked, digits),
-        _copied(words, runs),
+        _echoed(words, asked),
+        _copied(words, asked),
         repeated(words),
         squeezed(text),
         foreign(row.prompt, text),
         float(is_broken(text)),
         math.nan if nothing else float(refuses(text)),
-        math.nan if nothing else float(flatters(text)),
+        math.nan if nothing else float(flatters(text, low)),
         float(bool(row.error)),
     ]
     hashes = [
         digest(text),
-        digest(DIGITS.sub("0", " ".join(words[:OPENING]))),
-        digest(DIGITS.sub("0", " ".join(words[-ENDING:]))),
-        digest(skeleton),
+        digest(without_numbers(words[:OPENING])),
+        digest(without_numbers(words[-ENDING:])),
+        digest(without_numbers(words)),
         digest(row.prompt_id or row.prompt),
     ]
     return numbers, hashes
@@ -193,26 +195,42 @@ def _last_number(text: str, said: Answers, label: str) -> float:
     return float(not (said.stated and plain(said.stated[-1]) == label))
 
 
+class _Prompt(NamedTuple):
+    """A prompt's words, its digits one by one (they may come back in other numbers), everything in it, its runs of six."""
+
+    words: frozenset[str]
+    digits: frozenset[str]
+    everything: frozenset[str]
+    runs: frozenset[tuple[str, ...]]
+
+
 @lru_cache(maxsize=4096)
-def _prompt(
-    prompt: str,
-) -> tuple[frozenset[str], frozenset[str], frozenset[tuple[str, ...]]]:
-    """A prompt's words, its digits, and its runs of six words. Digits one by one: they may come back in other numbers."""
+def _prompt(prompt: str) -> _Prompt:
     words = words_of(prompt.lower())[-PROMPT_WORDS:]
-    runs = frozenset(zip(*(words[i:] for i in range(COPY)), strict=False))
-    digits = frozenset("".join(w for w in words if w.isdigit()))
-    return frozenset(w for w in words if w.isalpha()), digits, runs
+    return _Prompt(
+        frozenset(w for w in words if w.isalpha()),
+        frozenset("".join(w for w in words if w.isdigit())),
+        frozenset(words),
+        frozenset(zip(*(words[i:] for i in range(COPY)), strict=False)),
+    )
 
 
-def _echoed(words: list[str], text: str, asked: frozenset[str], digits: frozenset[str]) -> float:
-    if not asked and not digits:
+def _echoed(words: list[str], asked: _Prompt) -> float:
+    if not asked.words and not asked.digits:
         return math.nan
-    said = sum(map(asked.__contains__, words))
-    said += sum(map(digits.__contains__, "".join(DIGITS.findall(text))))
-    return said / (len(asked) + len(digits))
+    said = sum(map(asked.words.__contains__, words))
+    said += sum(map(asked.digits.__contains__, "".join(filter(str.isdigit, words))))
+    return said / (len(asked.words) + len(asked.digits))
 
 
-def _copied(words: list[str], runs: frozenset[tuple[str, ...]]) -> float:
-    if len(runs) < COPY:
+def _copied(words: list[str], asked: _Prompt) -> float:
+    if len(asked.runs) < COPY:
         return math.nan
-    return len(runs & set(zip(*(words[i:] for i in range(COPY)), strict=False))) / len(runs)
+    # A run can only stand where COPY words in a row are words of the prompt.
+    known = bytes(map(asked.everything.__contains__, words))
+    found = set()
+    at = known.find(RUN)
+    while at >= 0:
+        found.add(tuple(words[at : at + COPY]))
+        at = known.find(RUN, at + 1)
+    return len(asked.runs & found) / len(asked.runs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,14 @@ from klinic.files import write_whole
 from klinic.rollouts.dump import Dump
 from klinic.rollouts.find import find
 from klinic.rollouts.formats import read
-from klinic.rollouts.gather import describe
 from klinic.rollouts.kept import Described, folder_of, steps_in
 from klinic.rollouts.measure import HASHES, NUMBERS, Columns, measure
+from klinic.rollouts.portions import Portion, connect, described, in_portions
 from klinic.rollouts.rollout import Rollout
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     import duckdb
 
 VERSION = 1  # of the cache; another one is made again
@@ -35,8 +37,9 @@ PART_ROWS, PART_TEXT = (
     16384,
     32 * 2**20,
 )  # rows and characters of a part (our choice: a part is held in memory once)
-STEP_ROWS = 32768  # rows that are described in one go
 SEVERAL = 64 * 2**20  # bytes from which a second process measures
+SEVERAL_PORTIONS = 3  # of steps from which a second process describes
+WORKERS = min(4, os.cpu_count() or 1)
 MEASURED = tuple(name for name in NUMBERS if name not in Rollout.__struct_fields__)
 
 Told = Callable[[int, int], None]  # bytes taken, bytes in all
@@ -194,18 +197,14 @@ class Store:
                 part.columns = measure(part.rows)
                 yield part, spans
             return
-        import multiprocessing
         from collections import deque
-        from concurrent.futures import ProcessPoolExecutor
 
-        workers = min(4, os.cpu_count() or 1)
-        context = multiprocessing.get_context("spawn")  # threads of DuckDB do not outlive a fork
-        with ProcessPoolExecutor(workers, context) as pool:
+        with _processes() as pool:
             waiting: deque[Any] = deque()
             encode = msgspec.msgpack.Encoder().encode
             for part, spans in batches:
                 waiting.append((part, spans, pool.submit(_measure_packed, encode(part.rows))))
-                while len(waiting) > workers:
+                while len(waiting) > WORKERS:
                     yield _done(waiting.popleft())
             while waiting:
                 yield _done(waiting.popleft())
@@ -280,46 +279,17 @@ class Store:
                     f"SELECT step, count(*) FROM {self.table} WHERE split = '{split}' AND step IN (SELECT step FROM touched) "
                     "GROUP BY step ORDER BY step"
                 ).fetchall()
-                for steps in _in_portions(counts):
-                    self.steps |= self._of_steps(connection, split, steps)
+            todo = [(self.folder, self.table, split, steps) for steps in in_portions(counts)]
+            for steps in self._described(todo):
+                self.steps |= steps
         write_whole(self.folder / "steps.msgpack", msgspec.msgpack.encode(self.steps))
 
-    def _of_steps(
-        self, connection: duckdb.DuckDBPyConnection, split: str, steps: Sequence[int]
-    ) -> Described:
-        wanted = ", ".join(map(str, steps))
-        found = connection.execute(
-            f"SELECT * FROM {self.table} WHERE split = '{split}' AND step IN ({wanted}) ORDER BY row"
-        ).fetchnumpy()
-        rows = [
-            Rollout(
-                step=int(step),
-                prompt_id=prompt_id,
-                group=group,
-                completion=completion,
-                task=task,
-                reward_parts=dict(zip(parts["key"], parts["value"], strict=True))
-                if "key" in parts
-                else parts,
-            )
-            for step, prompt_id, group, completion, task, parts in zip(
-                *(
-                    found[n]
-                    for n in ("step", "prompt_id", "group", "completion", "task", "reward_parts")
-                ),
-                strict=True,
-            )
-        ]
-        columns: Columns = {}
-        for name in NUMBERS:
-            values = found[name]
-            if isinstance(values, np.ma.MaskedArray):
-                values = np.ma.filled(values.astype(float), np.nan)
-            if values.dtype == object:
-                values = np.array([np.nan if v is None else float(v) for v in values])
-            columns[name] = values.astype(np.float64)
-        columns |= {f"hash_{name}": found[f"hash_{name}"].astype(np.int64) for name in HASHES}
-        return describe(rows, columns, numbers=found["row"].tolist())
+    def _described(self, todo: Sequence[Portion]) -> Iterator[Described]:
+        if len(todo) < SEVERAL_PORTIONS or (os.cpu_count() or 1) < 2:
+            yield from map(described, todo)
+            return
+        with _processes() as pool:
+            yield from pool.map(described, todo)
 
     # What is kept
 
@@ -334,20 +304,9 @@ class Store:
         )
         return f"(SELECT * FROM read_parquet([{files}]){gone})"
 
-    @contextmanager
-    def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def connect(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """A connection whose memory is bounded; what does not fit goes to the cache folder."""
-        import duckdb
-
-        with duckdb.connect(
-            ":memory:",
-            config={
-                "threads": min(2, os.cpu_count() or 1),
-                "memory_limit": "1GB",
-                "temp_directory": str(self.folder / "spill"),
-            },
-        ) as connection:
-            yield connection
+        return connect(self.folder)
 
     def _kept_index(self) -> Index:
         try:
@@ -389,18 +348,12 @@ def _done(waiting: Any) -> Any:
     return part, spans
 
 
-def _in_portions(counts: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
-    """Steps in order, so many together as hold STEP_ROWS rows."""
-    portion: list[int] = []
-    rows = 0
-    for step, count in counts:
-        if portion and rows + count > STEP_ROWS:
-            yield portion
-            portion, rows = [], 0
-        portion.append(step)
-        rows += count
-    if portion:
-        yield portion
+def _processes() -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")  # threads of DuckDB do not outlive a fork
+    return ProcessPoolExecutor(WORKERS, context)
 
 
 def _quoted(path: Path) -> str:

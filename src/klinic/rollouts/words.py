@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 WORD = re.compile(
     r"</?\w{1,20}>|[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\d+|[^\w\s]"
 )
+ASCII_WORD = re.compile(
+    r"[A-Za-z]+|[0-9]+|</?\w{1,20}>|[^\w\s]", re.ASCII
+)  # the same, three times as fast
 SCRIPTS = {
     "latin": re.compile(r"[A-Za-z\u00c0-\u024f]"),
     "han": re.compile(r"[\u3400-\u9fff]"),
@@ -30,6 +33,8 @@ SCRIPTS = {
 }  # Greek letters stand for quantities in mathematics and count as no language
 IDEOGRAPHS = frozenset({"han", "kana", "hangul"})
 LATIN_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+ZEROS = {ord(digit): "0" for digit in "123456789"}
+NUMERAL = re.compile("00+")
 BROKEN = re.compile(r"[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f]")
 TOKEN_ZERO = 12  # times in a row: "!" is token 0 of the GPT-2 family of vocabularies
 GRAM = 4  # words of a repeated stretch (n-gram order of the usual repetition measures)
@@ -40,7 +45,7 @@ REFUSAL_WITHIN = 300  # characters
 
 def words_of(text: str) -> list[str]:
     """Words, tags, numbers and marks in order; Chinese, Japanese and Korean letter by letter."""
-    return WORD.findall(text)
+    return (ASCII_WORD if text.isascii() else WORD).findall(text)
 
 
 def repeated(words: list[str]) -> float:
@@ -103,22 +108,27 @@ def _phrases() -> dict[str, list[tuple[tuple[str, ...], re.Pattern[str]]]]:
     }
 
 
-def _says(name: str, text: str) -> bool:
-    low = text.lower()
+def _says(name: str, text: str, low: str) -> bool:
     return any(
-        any(anchor in low for anchor in anchors) and pattern.search(text) is not None
+        any(map(low.__contains__, anchors)) and pattern.search(text) is not None
         for anchors, pattern in _phrases()[name]
     )
 
 
 def refuses(text: str) -> bool:
     """Whether it begins with a refusal, English or Chinese."""
-    return _says("refusal", text[:REFUSAL_WITHIN])
+    begins = text[:REFUSAL_WITHIN]
+    return _says("refusal", begins, begins.lower())
 
 
-def flatters(text: str) -> bool:
-    """Whether it speaks to please a judge, English or Chinese."""
-    return _says("flattery", text)
+def flatters(text: str, low: str) -> bool:
+    """Whether it speaks to please a judge, English or Chinese. low: the text in lower case."""
+    return _says("flattery", text, low)
+
+
+def without_numbers(words: list[str]) -> str:
+    """Words as one text in which every number is the same, so that texts that differ in numbers only are equal."""
+    return NUMERAL.sub("0", " ".join(words).translate(ZEROS))
 
 
 def shingles(words: list[str]) -> npt.NDArray[np.uint64]:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from klinic import __version__
-from klinic.diagnosis import Action, Diagnosis, Finding
-from klinic.failures import cards
+from klinic.diagnosis import Action, Diagnosis, Finding, Missing
+from klinic.failures import Evidence, cards
 from klinic.render import _words as words
+from klinic.render.as_json import how
 from klinic.render.report.encode import FULL, SHORT, Encoder
 from klinic.render.report.panels import clocks, panels, parts, played
 from klinic.text import LANGUAGES, page, say, sentences
-from klinic.vitals import ROLES, VITALS, role_of
+from klinic.text import in_every_language as both
+from klinic.vitals import ROLES, role_of
 
 DOCUMENT_VERSION = 1
 Both = str | dict[str, str]
 Sample = Mapping[str, Any]
-
-
-def both(tell: Callable[[str], str]) -> Both:
-    """A text in every language, or once where all are the same."""
-    told = {lang: tell(lang) for lang in LANGUAGES}
-    return told["en"] if len(set(told.values())) == 1 else told
 
 
 def report_data(answer: Diagnosis, samples: Sequence[Sample] = ()) -> dict[str, Any]:
@@ -148,25 +144,22 @@ def _finding(f: Finding, first: bool) -> dict[str, Any]:
         else "",
         "since": both(lambda lang: words.since(f, lang)),
         "because": f.because_of,
-        "evidence": [
-            {
-                "metric": e.metric,
-                "title": both(lambda lang, e=e: words.curve_title(e, lang)),
-                "says": e.says,
-                "levels": words.levels(e),
-                "shape": both(lambda lang, e=e: words.shape(e, lang)),
-                "text": both(lambda lang, e=e: words.text_of(f, e, lang)),
-            }
-            for e in f.evidence
-        ],
-        "missing": [
-            {"metric": m.metric, "how": both(lambda lang, m=m: words.how(m, lang))}
-            for m in f.missing
-        ]
-        if unchecked
-        else [],
+        "evidence": [_evidence(f, e) for e in f.evidence],
+        "missing": [_missing(m) for m in f.missing] if unchecked else [],
         "crashed": f.crashed,
     }
 
 
-__all__ = ["DOCUMENT_VERSION", "VITALS", "both", "report_data"]
+def _evidence(f: Finding, e: Evidence) -> dict[str, Any]:
+    return {
+        "metric": e.metric,
+        "title": both(lambda lang: words.curve_title(e, lang)),
+        "says": e.says,
+        "levels": words.levels(e),
+        "shape": both(lambda lang: words.shape(e, lang)),
+        "text": both(lambda lang: words.text_of(f, e, lang)),
+    }
+
+
+def _missing(m: Missing) -> dict[str, Any]:
+    return {"metric": m.metric, "how": both(lambda lang: how(m, lang))}

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from klinic.advise import how_to_log
 from klinic.diagnosis import Diagnosis
-from klinic.render.as_json import how
+from klinic.render._vitals import absent, player
 from klinic.render.report.encode import FULL, Encoder
 from klinic.run import Curve, Run
-from klinic.text import LANGUAGES, say
-from klinic.vitals import ROLES, STAND_INS, VITALS, players
+from klinic.text import in_every_language as both
+from klinic.vitals import ROLES, VITALS
 
 # Beside which panel a line of evidence stands that speaks of another curve: the vital curve it is read together with.
 BESIDE = {
@@ -69,15 +68,6 @@ PAIRS = (("p25", "p75"), ("p10", "p90"), ("p05", "p95"), ("p01", "p99"), ("min",
 BY_POSITION, PART = "entropy_by_position/", "reward_part/"
 
 
-def player(run: Run, role: str) -> tuple[str, str | None]:
-    """The role that a vital curve's panel shows (its own, or a stand-in's) and the canonical name of the curve."""
-    for candidate in (role, *STAND_INS.get(role, ())):
-        found = [name for name in players(candidate, run.curves) if len(run.curves[name].values)]
-        if found:
-            return candidate, found[0]
-    return role, None
-
-
 def played(run: Run) -> set[str]:
     """Canonical names of the curves that are drawn with all their points: the panels' own."""
     return {name for role in VITALS if (name := player(run, role)[1]) is not None}
@@ -104,49 +94,26 @@ def bands(run: Run, role: str, name: str) -> list[list[str]]:
 
 def panels(answer: Diagnosis) -> list[dict[str, Any]]:
     """The eight panels in the fixed order; one without a curve says why, or which flag logs it."""
+    return [_panel(answer, role) for role in VITALS]
+
+
+def _panel(answer: Diagnosis, role: str) -> dict[str, Any]:
     run = answer.run
-    made = []
-    for role in VITALS:
-        shown, name = player(run, role)
-        evaluations = [n for n in run.curves if n.startswith("eval/") and n.endswith("/acc")]
-        made.append(
-            {
-                "role": role,
-                "shown": shown,
-                "curve": name,
-                "title": _both(lambda lang, s=shown: ROLES[s].says("title", lang)),
-                "healthy": _both(lambda lang, s=shown: ROLES[s].says("healthy", lang)),
-                "abnormal": _both(lambda lang, s=shown: ROLES[s].says("abnormal", lang)),
-                "bands": bands(run, shown, name) if name else [],
-                "overlays": [n for n in evaluations if n != name][:4] if role == "acc" else [],
-                "line": 1.0 if shown in ("ratio_mean", "ratio_geo") else None,
-                "speaks": [role, shown, *BESIDE[role]],
-                "absent": None if name else _absent(answer, role),
-            }
-        )
-    return made
-
-
-def _both(tell: Any) -> Any:
-    told = {lang: tell(lang) for lang in LANGUAGES}
-    return told["en"] if len(set(told.values())) == 1 else told
-
-
-def _absent(answer: Diagnosis, role: str) -> Any:
-    run = answer.run
-    names = players(role, run.absent)
-    if names:
-        en, zh = run.absent[names[0]]
-        return {"en": en, "zh": zh}
-    missing = how_to_log(run, role)
-
-    def tell(lang: str) -> str:
-        advice = how(missing, lang)
-        return say("plot.not_logged", lang) + (
-            f" · {say('text.how_to_log', lang, how=advice)}" if advice else ""
-        )
-
-    return _both(tell)
+    shown, name = player(run, role)
+    evaluations = [n for n in run.curves if n.startswith("eval/") and n.endswith("/acc")]
+    return {
+        "role": role,
+        "shown": shown,
+        "curve": name,
+        "title": both(lambda lang: ROLES[shown].says("title", lang)),
+        "healthy": both(lambda lang: ROLES[shown].says("healthy", lang)),
+        "abnormal": both(lambda lang: ROLES[shown].says("abnormal", lang)),
+        "bands": bands(run, shown, name) if name else [],
+        "overlays": [n for n in evaluations if n != name][:4] if role == "acc" else [],
+        "line": 1.0 if shown in ("ratio_mean", "ratio_geo") else None,
+        "speaks": [role, shown, *BESIDE[role]],
+        "absent": None if name else both(lambda lang: " · ".join(absent(answer, role, lang))),
+    }
 
 
 def clocks(run: Run, encoder: Encoder) -> dict[str, Any]:

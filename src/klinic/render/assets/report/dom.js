@@ -78,7 +78,9 @@
     if (details.open) open();
     details.addEventListener("toggle", () => {
       K.state.open[key] = details.open;
-      if (details.open) open();
+      if (!details.open) return;
+      open();
+      K.settle(); // what it holds is in the page now, so its width is known
     });
     return details;
   };

@@ -4,6 +4,7 @@
   const K = (globalThis.klinicReport = globalThis.klinicReport || {});
   const el = K.el;
   const HEIGHT = 168;
+  const TOLD = 3; // lines of evidence beside a panel; the others unfold
   K.COLOURS = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
   function speaking(doc, panel) {
@@ -33,7 +34,10 @@
     if (!shown.length && !ruled.length) return null;
     const slugs = [...new Set(ruled.map(({ finding }) => finding.failure))];
     return el("div", { class: "speaks" },
-      shown.length ? el("ul", { class: "plain" }, shown.map((x) => line(x, panel))) : null,
+      shown.length ? el("ul", { class: "plain" }, shown.slice(0, TOLD).map((x) => line(x, panel))) : null,
+      shown.length > TOLD
+        ? K.fold(`more ${panel.role}`, K.say("more.count", { n: shown.length - TOLD }), () => el("ul", { class: "plain" }, shown.slice(TOLD).map((x) => line(x, panel))), { class: "more" })
+        : null,
       ruled.length
         ? K.fold(`rules ${panel.role}`, [el("span", { class: "says", text: K.say("rules.count", { n: slugs.length }) }), " ", el("span", { class: "muted", text: slugs.join(", ") })],
             () => el("ul", { class: "plain" }, ruled.map((x) => line(x, panel))), { class: "rules-out" })

@@ -1,0 +1,47 @@
+"""Debian's Chromium, driven for tests: one browser a module, no network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SERIOUS = ("serious", "critical")
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A playwright browser; the test is skipped where there is none."""
+    api = pytest.importorskip("playwright.sync_api", reason="the browser extra is not installed")
+    where = shutil.which("chromium") or shutil.which("chromium-browser")
+    if where is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=where, args=QUIET)
+        yield browser
+        browser.close()
+
+
+def serious_findings(page: Any) -> list[str]:
+    """What axe-core holds against a page, serious and critical findings only, as "rule: element"."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]}"
+        for rule in found
+        if rule["impact"] in SERIOUS
+        for node in rule["nodes"]
+    ]
