@@ -23,6 +23,7 @@ class Board:
         self.of_place: dict[str, list[str]] = {}
         self.waiting = 0
         self.version = 0
+        self.ended = False
         self._listeners: dict[asyncio.Event, tuple[asyncio.AbstractEventLoop, set[str]]] = {}
         self._lock = threading.Lock()
 
@@ -52,6 +53,11 @@ class Board:
             except RuntimeError:  # the loop has ended, and with it the page
                 continue
 
+    def end(self) -> None:
+        """Nothing more will be told."""
+        self.ended = True
+        self.tell(())
+
     def worst_first(self) -> list[Row]:
         """Every row: by status, then severity, then the newest."""
         with self._lock:
@@ -66,6 +72,8 @@ class Board:
         try:
             while True:
                 await event.wait()
+                if self.ended:
+                    return
                 event.clear()
                 with self._lock:
                     told = sorted(news)

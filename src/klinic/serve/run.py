@@ -64,6 +64,10 @@ def uvicorn_server(made: Any, ready: Callable[[], None]) -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            made.app.state.board.end()  # the streams of events, which would be waited for
+            await super().shutdown(sockets)
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
