@@ -20,9 +20,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
-import klinic
 from serving import line, log, serving
 
+import klinic
 from klinic.serve import places as places_module
 from klinic.serve.run import address
 
