@@ -1,4 +1,4 @@
-"""The given folders, and the runs that lie in them: found anew every few seconds, looked at by size and time of change."""
+"""The given folders, and the runs that lie in them: searched for every few seconds, looked at by size and time of change."""
 
 from __future__ import annotations
 
@@ -65,6 +65,15 @@ class Place:
 
 
 @dataclass
+class Found:
+    """What a search has found: the logs of each place and whether it is a folder; what cannot be searched; seconds it took."""
+
+    places: dict[Path, tuple[list[Log], bool]] = field(default_factory=dict)
+    troubles: dict[Path, KlinicError] = field(default_factory=dict)
+    took: float = 0.0
+
+
+@dataclass
 class Places:
     """Every place under the given paths. Raises UnreadableInput where one of the paths does not exist."""
 
@@ -83,44 +92,47 @@ class Places:
                 )
         self.roots = [os.path.realpath(path) for path in self.given]
 
-    def scan(self) -> list[Path] | None:
-        """Look for runs that are new, or gone; the places that are gone, None where it was not yet time."""
+    def search(self) -> Found:
+        """Look for runs; nothing is changed, so another thread may do it."""
         began = time.monotonic()
-        if began < self.scan_at:
-            return None
-        found: dict[Path, tuple[list[Log], bool]] = {}
-        troubles: dict[Path, KlinicError] = {}
+        found = Found()
         for root in map(Path, self.roots):
             if root.is_dir():
                 try:
                     for at, logs in run_folders(root).items():
                         inside = [log for log in logs if within(log.path, self.roots)]
                         if inside:
-                            found[at] = (inside, True)
+                            found.places[at] = (inside, True)
                 except KlinicError as trouble:  # an empty folder: its first run comes later
-                    troubles[root] = trouble
+                    found.troubles[root] = trouble
             elif root.exists():
-                found[root] = ([Log(root)], False)
-        self.troubles = troubles
-        gone = [at for at in self.known if at not in found]
+                found.places[root] = ([Log(root)], False)
+        found.took = time.monotonic() - began
+        return found
+
+    def take(self, found: Found) -> list[Path]:
+        """Know the runs that were found from now on; the places that are gone."""
+        self.troubles = found.troubles
+        gone = [at for at in self.known if at not in found.places]
         for at in gone:
             del self.known[at]
-        for at, (logs, folder) in found.items():
+        for at, (logs, folder) in found.places.items():
             if at in self.known:
                 self.known[at].logs = logs
             else:
                 self.known[at] = Place(at, logs, folder)
-        self.scan_at = began + max(SCAN, SCAN_SHARE * (time.monotonic() - began))
+        self.scan_at = time.monotonic() + max(SCAN, SCAN_SHARE * found.took)
         return gone
 
     def look(self) -> None:
-        """Look at every file's size and time, where it is time to."""
+        """Look at every file's size and time, where it is time to; at those that grow every time."""
         began = time.monotonic()
-        if began < self.look_at:
-            return
+        everyone = began >= self.look_at
         for place in self.known.values():
-            place.look()
-        self.look_at = began + max(LOOK, LOOK_SHARE * (time.monotonic() - began))
+            if everyone or (place.live and not place.quiet):
+                place.look()
+        if everyone:
+            self.look_at = began + max(LOOK, LOOK_SHARE * (time.monotonic() - began))
 
     def due(self) -> Iterator[Place]:
         """Those to be read: what grows first, then the newest."""

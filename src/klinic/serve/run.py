@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import sys
 import webbrowser
@@ -48,6 +49,7 @@ def serve(
         watch_state=watch_home(),
     )
     where = address(host, listening.getsockname()[1], token)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # as below: an end in order is no failure
     with suppress(KeyboardInterrupt):  # uvicorn has ended in order, and says again what ended it
         uvicorn_server(made, lambda: _told(where, lang, opened)).run(sockets=[listening])
 

@@ -6,8 +6,9 @@ import asyncio
 import multiprocessing
 import threading
 import time
+import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 from klinic.errors import KlinicError
 from klinic.serve import examine
 from klinic.serve.board import Board
-from klinic.serve.places import Place, Places
+from klinic.serve.places import Found, Place, Places
 from klinic.serve.store import Store
 
 # All numbers here are our choice.
 TICK = 0.25  # seconds between two rounds that find nothing to do
+AGAIN = 5.0  # seconds after a round that failed
 SHARE = (
     0.7  # of the process' time that runs which grow may take; the rest is for those not read yet
 )
@@ -36,15 +38,24 @@ class Work(threading.Thread):
         self.pools: dict[str, ProcessPoolExecutor] = {}
         self.taking: dict[str, Future[Any]] = {}  # place -> its samples being taken in
         self._pool_lock = threading.Lock()
+        self._searcher = ThreadPoolExecutor(1, "klinic-serve-search")
+        self._search: Future[Found] | None = None
 
     def run(self) -> None:
         """Until :meth:`stop`."""
         store = Store(self.state)
         try:
             while not self.ended.is_set():
-                if not self._round(store):
+                try:
+                    busy = self._round(store)
+                except Exception:  # a full disk, say: the pages go on with what is known
+                    traceback.print_exc()
+                    self.ended.wait(AGAIN)
+                    continue
+                if not busy:
                     self.ended.wait(TICK)
         finally:
+            self._searcher.shutdown(wait=False)
             store.close()
 
     def stop(self) -> None:
@@ -100,9 +111,13 @@ class Work(threading.Thread):
 
     def _round(self, store: Store) -> bool:
         """One round; whether a run was read."""
-        gone = self.places.scan()
-        if gone is not None:
-            for at in gone:
+        if self._search is None and time.monotonic() >= self.places.scan_at:
+            self._search = self._searcher.submit(self.places.search)
+            if not self.scanned.is_set():
+                self._search.exception()  # the first one is waited for
+        if self._search is not None and self._search.done():
+            search, self._search = self._search, None
+            for at in self.places.take(search.result()):
                 self.board.put(str(at), [])
             self._recall(store)
         self.places.look()
