@@ -59,6 +59,7 @@ def app(
         exception_handlers={HTTPException: _refused, Exception: _broken},
     )
     made.state.board, made.state.work, made.state.places = board, work, places
+    made.state.open_alerts = (0.0, 0)  # when they were counted, and how many
     made.state.lang, made.state.watch_state, made.state.progress = lang, watch_state, progress
     return Guard(made, bound, token, hosts)
 

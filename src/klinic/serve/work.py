@@ -22,9 +22,7 @@ from klinic.serve.store import Store
 # All numbers here are our choice.
 TICK = 0.25  # seconds between two rounds that find nothing to do
 AGAIN = 5.0  # seconds after a round that failed
-SHARE = (
-    0.7  # of the process' time that runs which grow may take; the rest is for those not read yet
-)
+SHARE = 0.7  # of the process time that runs which grow may take; the rest is for those not read yet
 
 
 class Work(threading.Thread):
@@ -66,7 +64,7 @@ class Work(threading.Thread):
         for pool in pools:
             for process in list((pool._processes or {}).values()):
                 process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
     def ask(self, job: Callable[..., Any], *given: Any, aside: bool = False) -> Future[Any]:
         """A job for the process, done before the next run is read. aside: for a second one, so that no run waits for it."""
@@ -123,8 +121,9 @@ class Work(threading.Thread):
         self.places.look()
         self.scanned.set()
         due = list(self.places.due())
-        if len(due) != self.board.waiting:
-            self.board.waiting = len(due)
+        waiting = sum(place.read is None for place in due)
+        if waiting != self.board.waiting:
+            self.board.waiting = waiting
             self.board.tell(())
         if not due:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +15,8 @@ from klinic.serve.alerts import count_open
 from klinic.serve.page import language, page, told_age
 from klinic.serve.shown import row_shown, title
 
-PAGE = 200  # alerts shown
+PAGE = 200  # alerts shown, of those that wait and of the others
+FRESH = 2.0  # seconds for which a count is true enough
 
 
 async def _known(request: Request) -> list[dict[str, Any]]:
@@ -37,7 +39,8 @@ async def alerts(request: Request) -> Response:
     return page(
         request,
         "alerts.html",
-        waiting=waiting,
+        waiting=waiting[:PAGE],
+        count=len(waiting),
         past=past[:PAGE],
         more=max(0, len(past) - PAGE),
         only=only,
@@ -53,6 +56,7 @@ async def acknowledge(request: Request) -> Response:
     for alert in form.getlist("alert"):
         if str(alert) in ids:
             await run_in_threadpool(do, str(alert))
+    state.open_alerts = (0.0, 0)
     state.board.tell(())
     run = str(form.get("run") or "")
     return RedirectResponse("/alerts" + (f"?run={run}" if run.isalnum() else ""), 303)
@@ -60,7 +64,12 @@ async def acknowledge(request: Request) -> Response:
 
 async def count(request: Request) -> Response:
     """How many are open, for the head of every page."""
-    return JSONResponse({"open": count_open(await _known(request))})
+    state = request.app.state
+    at, known = state.open_alerts
+    if time.monotonic() - at > FRESH:
+        known = count_open(await _known(request))
+        state.open_alerts = (time.monotonic(), known)
+    return JSONResponse({"open": known})
 
 
 routes = [
