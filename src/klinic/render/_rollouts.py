@@ -32,6 +32,7 @@ OUTLINE = tuple(
         "flattery",
         "empty",
         "unread",
+        "copied",
         "echoed",
         "failed",
         "broken",
@@ -70,6 +71,8 @@ def summary(
     rows = [("", *(str(step) for step in shown))]
     for name in OUTLINE:
         values = [_value(steps[step], name) for step in shown]
+        if name == "echoed" and any(_value(steps[step], "copied") is not None for step in shown):
+            continue  # words that come back grow with the length; runs of them do not
         if any(v is not None and (v != 0 or name in ("reward", "acc", "right")) for v in values):
             cells = ["-" if v is None else figure(v) for v in values]
             if (
