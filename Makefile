@@ -19,17 +19,19 @@ demo: $(READY)
 	@$(BIN)/klinic plot src/klinic/demo/trl-entropy-collapse -o klinic-demo.png
 
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not torch'
+	$(BIN)/python -m pytest -m 'not torch and not browser'
 
-test-all: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,torch]'
-	$(BIN)/python -m pytest
+# Everything: what "test" runs, then what needs torch, the trackers' libraries and Chromium.
+test-all: test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,torch,browser]'
+	sh tools/get_chromium.sh
+	$(BIN)/python -m pytest -m 'torch or browser'
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m 'not torch'
+	$(BIN)/python -m pytest -m 'not torch and not browser'
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py

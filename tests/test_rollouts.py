@@ -21,7 +21,9 @@ from klinic.rollouts.formats import read
 from klinic.rollouts.forms import forms
 from klinic.rollouts.gather import gather
 from klinic.rollouts.measure import measure, signatures
+from klinic.rollouts.report import run_of
 from klinic.rollouts.rollout import Rollout
+from klinic.rollouts.steps import loops
 from klinic.rollouts.store import Store
 from klinic.rollouts.words import foreign, refuses, repeated
 
@@ -312,6 +314,60 @@ def test_layouts_that_trainers_write(tmp_path):
         rows = [row for dump in find(place) for batch in read(dump) for row in batch.rows]
         assert (len(rows), rows[0].step, rows[0].reward) == (count, step, reward), place
         assert rows[0].completion
+
+
+def test_samples_printed_into_a_log_keep_their_step_and_draw_no_curve(tmp_path):
+    log = tmp_path / "train.log"
+    one = "Question:  q{i}\nGeneration:  so {i}\nAnswer: {i}\nMetrics:  {{'reward': {paid}}}\n----------\n"
+    log.write_text(
+        "".join(
+            f"GRPO Iteration {step}\n" + "".join(one.format(i=i, paid=i % 3) for i in range(9))
+            for step in (0, 5, 10)
+        )
+    )
+    rows = [row for dump in find(tmp_path) for batch in read(dump) for row in batch.rows]
+    assert [row.step for row in rows] == [0] * 9 + [5] * 9 + [10] * 9
+    assert rows[4].completion == "so 4\nAnswer: 4"
+    run = run_of(tmp_path, gather(find(tmp_path)), (str(log),))
+    assert run.samples is not None and run.samples.picked and not run.curves
+
+
+def test_printed_groups_belong_to_the_batch_whose_table_follows(tmp_path):
+    group = (
+        "====== Trajectory Group ======\n"
+        "****** trajectory idx=0, reward=0.5 ******\n---- datum ----\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyes<|im_end|>\n"
+        "****** trajectory idx=1, reward=0.1 ******\n---- datum ----\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nno no\n"
+        "====== End Trajectory Group ======\n"
+    )
+    table = "                     Step {n}                     \n┃ Metric ┃ Value ┃\n│ env/all/reward/total │ 0.{n} │\n│ progress/batch │ {n} │\n│ optim/entropy │ 0.4 │\n"
+    (tmp_path / "logs.log").write_text("".join(2 * group + table.format(n=n) for n in range(3)))
+    rows = [row for dump in find(tmp_path) for batch in read(dump) for row in batch.rows]
+    assert [row.step for row in rows] == [0] * 4 + [1] * 4 + [2] * 4
+    assert [(row.completion, row.truncated) for row in rows[:2]] == [
+        ("yes", False),
+        ("no no", True),
+    ]
+    curve = diagnose(tmp_path).run.curves["reward/seq_mean/raw"]
+    assert curve.steps.tolist() == [0, 1, 2] and curve.values.tolist() == [0.0, 0.1, 0.2]
+
+
+def test_a_table_is_no_loop_and_a_heading_no_answer():
+    table = "".join(f"| robot {i} | cell {i} | at 08:{i % 60:02d} |\n" for i in range(200))
+    said = measure(
+        [Rollout(completion="so it goes and so it goes " * 80), Rollout(completion=table)]
+    )
+    assert loops(said["repeated"], said["squeezed"]).tolist() == [True, False]
+    assert answers_of("#### **Slot 1** (Mon)\ntext\n").stated == ()
+    assert answers_of("so\n#### 18\n").stated == ("18",)
+    assert answers_of("so\n####\n").stated == ("",)
+    assert answers_of("####\nSally has 9 books.").stated == ()
+
+
+def test_a_sentence_around_one_number_is_judged_by_it():
+    said = measure(
+        [Rollout(completion=f"<answer>The answer is {n}.</answer>", answer="3") for n in (3, 4)]
+    )
+    assert said["right"].tolist() == [1.0, 0.0]
 
 
 def test_a_broken_dump_is_said_to_be_one(tmp_path):

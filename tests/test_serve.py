@@ -23,6 +23,7 @@ pytest.importorskip("starlette")
 from serving import line, log, serving
 
 import klinic
+from klinic.failures import cards
 from klinic.serve import places as places_module
 from klinic.serve.run import address
 
@@ -30,6 +31,25 @@ HERE = Path(__file__).parent
 LAB = HERE / "runs" / "lab"
 DEMO = Path(klinic.__file__).parent / "demo" / "trl-entropy-collapse"
 EVIL = "<img src=x onerror=alert(1)>"
+
+
+LEDGER = [
+    {"event": "begin", "at": "2026-11-30T10:00:00+00:00", "run": "/runs/collapse"},
+    {"event": "diagnosed", "failure": "entropy-collapse", "severity": "stop", "onset": [43, 43, 45]},
+    {"event": "ran", "role": "control", "command": ["python", EVIL], "exit": 0},
+    {"event": "end", "status": "rescued", "tried": ["--temperature 1.1: rescued"]},
+]  # fmt: skip
+
+
+def sampled(folder: Path, wrote: str) -> None:
+    log(folder, 60)
+    with open(folder / "rollouts.jsonl", "w") as stream:
+        for i in range(96):
+            row = {
+                "step": 20 * (1 + i // 32), "group": f"g{i % 4}", "prompt": f"What is {i} + 1?", "completion": f"It is the {i + 1}. {wrote}",
+                "reward": (i % 5) / 4, "reward_parts": {"correct": i % 2}, "answer": str(i + 1),
+            }  # fmt: skip
+            stream.write(json.dumps(row) + "\n")
 
 
 def listing(folder: Path):
@@ -43,13 +63,18 @@ def runs(tmp_path_factory):
     """A folder of runs: one failing, one to mind, one hostile by name, one unreadable; and links that lead out of it."""
     top = tmp_path_factory.mktemp("serve")
     folder, outside = top / "runs", top / "outside"
-    shutil.copytree(DEMO, folder / "collapse")
+    shutil.copytree(DEMO, folder / "collapse", copy_function=shutil.copyfile)  # of today
     shutil.copytree(LAB / "healthy-odd-s2", folder / "fine")
     log(folder / EVIL, 30)
     log(folder / "esc\x1b[31m\u202e", 30)
     (folder / "empty").mkdir()
     (folder / "empty" / "train.log").write_bytes(b"\x00\xff" * 900)
     log(outside / "secret", 30)
+    sampled(outside / "samples", "kept outside")
+    sampled(folder / "sampled", f"shown {EVIL}\x1b[31m")
+    (folder / "sampled" / "more.jsonl").symlink_to(outside / "samples" / "rollouts.jsonl")
+    (folder / "rescue").mkdir()
+    (folder / "rescue" / "ledger.jsonl").write_text("".join(json.dumps(e) + "\n" for e in LEDGER))
     (folder / "linked").symlink_to(outside / "secret")
     (folder / "file").mkdir()
     (folder / "file" / "train.jsonl").symlink_to(outside / "secret" / "train.jsonl")
@@ -58,16 +83,24 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(runs, tmp_path_factory):
-    with serving(runs, state=tmp_path_factory.mktemp("state") / "s.sqlite") as made:
+    state = tmp_path_factory.mktemp("state") / "s.sqlite"
+    with pytest.MonkeyPatch.context() as patch, serving(runs, state=state) as made:
+        patch.setenv("XDG_CACHE_HOME", str(state.parent))
         made.until(lambda rows: len(rows) >= 4 and not made.work.board.waiting)
         yield made
 
 
-PAGES = ["/", "/?part=rows", "/?status=failing", "/run/{run}", "/nowhere", "/run/000000000000"]
+PAGES = [
+    "/", "/?part=rows", "/?status=failing", "/run/{run}", "/nowhere", "/run/000000000000", "/run/{sampled}/rollouts",
+    "/run/{sampled}/rollouts?show=onset", "/run/{sampled}/rollouts?show=search&text=the", "/run/{sampled}/rollouts?show=diff&before=20&after=60",
+    "/run/{sampled}/rollouts?show=group&group=60/g1", "/run/{sampled}/rollouts?show=top&by=nonsense&step=x", "/run/{run}/rollouts",
+    "/compare", "/compare?a={run}&b={sampled}", "/alerts", "/alerts?run={run}", "/ledger", "/failures", "/failures/entropy-collapse",
+    "/course", "/course?round=2", "/course/read", "/course/pair-1", "/course/scene-1?round=2", "/course/quiz-7", "/course/lab",
+]  # fmt: skip
 
 
 def pages(server):
-    return [page.format(run=server.id("collapse")) for page in PAGES]
+    return [page.format(run=server.id("collapse"), sampled=server.id("sampled")) for page in PAGES]
 
 
 class Markup(HTMLParser):
@@ -174,6 +207,69 @@ def test_a_hostile_name_is_text(server):
     page = server.ask("/").text
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "<img" not in page
     assert "esc⟨ESC⟩[31m⟨U+202E⟩" in page and "\x1b" not in page
+
+
+def test_samples_are_shown_as_text_and_only_those_of_the_folder(server):
+    where = f"/run/{server.id('sampled')}/rollouts"
+    page = server.ask(where).text
+    assert "96 samples of 3 steps (20 to 60)" in page and "kept outside" not in page
+    assert "shown &lt;img src=x onerror=alert(1)&gt;⟨ESC⟩[31m" in page
+    assert page.count('class="card rollout"') == 10 and "g3" in page
+    group = server.ask(f"{where}?show=group&group=60/g1").text
+    assert group.count('class="card rollout"') == 8
+    assert "no samples of step 33" in server.ask(f"{where}?show=top&step=33").text
+    assert "33 步" in server.ask(f"{where}?show=top&step=33&lang=zh").text
+    assert "Nothing found" in server.ask(f"{where}?show=search&text=nobody").text
+    assert "It is" not in server.ask(f"/run/{server.id('collapse')}/rollouts").text
+
+
+def test_two_runs_side_by_side(server):
+    page = server.ask(f"/compare?a={server.id('collapse')}&b={server.id('sampled')}").text
+    assert "Where they part" in page and page.count("<polyline") > 4
+    assert server.ask(f"/compare?a={server.id('collapse')}&b=000000000000").status == 404
+
+
+def test_alerts_are_acknowledged_and_taken_back(server):
+    def waiting():
+        return int(re.search(r"Waiting for somebody \((\d+)\)", server.ask("/alerts").text)[1])
+
+    before = waiting()
+    alert = re.search(r'name="alert" value="(\w+)"', server.ask("/alerts").text)[1]
+    assert before and json.loads(server.ask("/alerts/count.json").text)["open"] == before
+    assert server.post("/alerts/acknowledge", alert=[alert, "unknown"]).status == 303
+    assert waiting() == before - 1
+    assert json.loads(server.ask("/alerts/count.json").text)["open"] == before - 1
+    server.post("/alerts/acknowledge", alert=alert, undo="1")
+    assert waiting() == before
+
+
+def test_the_ledger_is_told_in_words(server):
+    page = server.ask("/ledger?lang=zh").text
+    assert "救回来了" in page and "熵崩塌" in page and "&lt;img src=x" in page
+
+
+def test_failures_are_explained(server):
+    assert f'href="/run/{server.id("collapse")}"' in server.ask("/failures/entropy-collapse").text
+    assert 'href="/failures/weight-sync-failure"' in server.ask("/failures/entropy-collapse").text
+    assert all(f"/failures/{slug}" in server.ask("/failures").text for slug in cards())
+
+
+def test_the_course_is_answered_by_forms(server):
+    first = server.ask("/course/pair-1").text
+    assert "What klinic itself says" not in first and "plunges" not in first  # you judge first
+    assert server.post("/course/pair-1", do="answer").status == 400
+    server.post("/course/pair-1", do="hint")
+    assert "Do not look at the reward again" in server.ask("/course/pair-1").text
+    wrong = {"answer": ["too-easy", "too-easy"], "do": "answer"}
+    assert server.post("/course/pair-1", **wrong).headers["location"].startswith("/course/pair-1?")
+    assert 'class="verdict-said caution"' in server.ask("/course/pair-1").text
+    server.post("/course/pair-1", do="answer", answer=["entropy-collapse", "weight-sync-failure"])
+    told = server.ask("/course/pair-1").text
+    assert 'class="verdict-said healthy"' in told and "What klinic itself says" in told
+    server.post("/course/quiz-7", do="answer", answer=["a"])
+    assert "done" in server.ask("/course").text
+    server.post("/course/read", do="forget")
+    assert "What klinic itself says" not in server.ask("/course/pair-1").text
 
 
 def test_bodies_are_small(server):

@@ -349,7 +349,8 @@ def _notes(facts: Facts, findings: list[Finding]) -> tuple[Note, ...]:
         )
     logged = [role for role in VITALS if facts.shape(role) is not None]
     if run.curves and not present and len(logged) < THIN:
-        notes.append(Note(None, "note.thin", {"n": len(logged), "roles": ", ".join(logged)}))
+        key = "note.thin" if logged else "note.none"
+        notes.append(Note(None, key, {"n": len(logged), "roles": ", ".join(logged)}))
     if 0 < facts.n <= FEW:
         notes.append(Note(None, "note.few", {"n": facts.n}))
     said: set[str] = set()

@@ -143,7 +143,10 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What the samples of a run tell beside its curves. dumps: files they were read from."""
+    """What the samples of a run tell beside its curves.
+
+    dumps: files they were read from. picked: they were printed into a log, somebody's choice that gives no curves.
+    """
 
     count: int
     first: int
@@ -151,6 +154,7 @@ class Samples:
     steps: int
     dumps: tuple[str, ...]
     forms: tuple[Form, ...] = ()
+    picked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

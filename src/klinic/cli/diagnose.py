@@ -32,8 +32,7 @@ EXIT = {"healthy": 0, "caution": 0, "failing": 1, "unclear": 3}
     "--format",
     "form",
     default=None,
-    show_default="by the output's ending, else text",
-    help="text, json, markdown, github or html",
+    help="text, json, markdown, github or html; unless given, by the ending of the output file, else text",
 )
 @output_option
 @click.option("--only", multiple=True, metavar="SLUG", help="check only this failure (repeatable)")

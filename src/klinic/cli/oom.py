@@ -12,7 +12,7 @@ from klinic.cli._options import config_option, lang_option, output_option, train
 from klinic.cli.diagnose import EXIT, _colour
 from klinic.diagnosis import Diagnosis, Note
 
-UNASKED = ("note.no-metrics", "note.unread", "note.few", "note.thin", "note.counted")
+UNASKED = ("note.no-metrics", "note.unread", "note.few", "note.thin", "note.none", "note.counted")
 
 
 @click.command("oom")

@@ -13,6 +13,9 @@ from klinic.text import figure, say_in
 
 SHOWN = 600  # characters of a text that is not asked for in full: its beginning and its end
 PROMPT = 240
+JUDGED = (
+    0.95  # share of the samples below which it is said beside the share of right ones (our choice)
+)
 OUTLINE = tuple(
     [
         "reward",
@@ -29,6 +32,7 @@ OUTLINE = tuple(
         "flattery",
         "empty",
         "unread",
+        "copied",
         "echoed",
         "failed",
         "broken",
@@ -49,6 +53,8 @@ def summary(
     lines = [
         wrap(_say("count", lang, count=samples.count, steps=samples.steps, first=samples.first, last=samples.last, dumps=len(samples.dumps)))
     ]  # fmt: skip
+    if samples.picked:
+        lines.append(wrap(_say("picked", lang)))
     if skipped:
         lines.append(_say("skipped", lang, count=skipped))
     lines.append("")
@@ -65,12 +71,21 @@ def summary(
     rows = [("", *(str(step) for step in shown))]
     for name in OUTLINE:
         values = [_value(steps[step], name) for step in shown]
+        if name == "echoed" and any(_value(steps[step], "copied") is not None for step in shown):
+            continue  # words that come back grow with the length; runs of them do not
         if any(v is not None and (v != 0 or name in ("reward", "acc", "right")) for v in values):
-            rows.append(
-                (_say(f"m.{name}", lang), *("-" if v is None else figure(v) for v in values))
-            )
+            cells = ["-" if v is None else figure(v) for v in values]
+            if (
+                name == "right"
+            ):  # a mean over those that could be judged says little where few could
+                shares = [steps[step].get("judged", 1.0) for step in shown]
+                cells = [
+                    c if s >= JUDGED else f"{c} of {s:.0%}"
+                    for c, s in zip(cells, shares, strict=True)
+                ]
+            rows.append((_say(f"m.{name}", lang), *cells))
     lines += [
-        f"  {pad(row[0], 20)}{''.join(pad(cell, 12) for cell in row[1:])}".rstrip() for row in rows
+        f"  {pad(row[0], 20)}{''.join(pad(cell, 15) for cell in row[1:])}".rstrip() for row in rows
     ]
     if len(order) > 1:
         lines += _lengths(steps[order[0]], steps[order[-1]], lang, bool(samples.forms))

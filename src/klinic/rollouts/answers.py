@@ -8,7 +8,7 @@ from dataclasses import dataclass
 TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 OPEN = re.compile(r"<answer>(?!.*</answer>)(.*)\Z", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
-HASHES = re.compile(r"####[ \t]*([^\n]*)")
+HASHES = re.compile(r"^[ \t]*####[ \t]*([^\n]*)", re.MULTILINE)
 SAID = re.compile(
     r"(?:final answer|the answer is|答案是|答案为|最终答案)\s*[:：]?\s*([^\n。]{0,60})",
     re.IGNORECASE,
@@ -52,7 +52,7 @@ def answers_of(text: str) -> Answers:
             return Answers("tag", tuple(map(_inside, stated)), end, tail is not None)
     for kind, mark, pattern in (("boxed", "\\boxed", BOXED), ("hashes", "####", HASHES)):
         if mark in text:
-            found = list(pattern.finditer(text))
+            found = [m for m in pattern.finditer(text) if kind != "hashes" or _is_answer(m, text)]
             if found:
                 return Answers(kind, tuple(m.group(1) for m in found), found[-1].end())
     low = text[-2000:].lower()
@@ -64,6 +64,15 @@ def answers_of(text: str) -> Answers:
         shift = max(0, len(text) - 2000)
         return Answers("said", (found[-1].group(1),), shift + found[-1].end())
     return Answers("", (), 0)
+
+
+def _is_answer(mark: re.Match[str], text: str) -> bool:
+    """Four hashes also head a section in Markdown: an answer is short and has a number, or ends the text."""
+    content = mark.group(1).strip()
+    last = not text[mark.end() :].strip()
+    return last or (
+        len(content) <= LONG and NUMBER.search(content) is not None and "**" not in content
+    )
 
 
 def _inside(content: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from klinic.rollouts.rollout import Rollout
 
+PRINTED = (".log", ".txt", ".out")  # logs into which a script prints samples of its own choice
 BATCH_ROWS = 4096
 BATCH_BYTES = 16 * 2**20
 
@@ -24,6 +26,11 @@ class Dump:
     trainer: str = ""
     step: int | None = None
     split: str = "train"
+
+
+def are_picked(dumps: Iterable[str]) -> bool:
+    """Whether all samples were printed into logs: somebody's choice, whose means say nothing of the batch."""
+    return all(dump.lower().endswith(PRINTED) for dump in dumps)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from klinic.rollouts.controlled import controlled
+from klinic.rollouts.dump import are_picked
 from klinic.rollouts.forms import forms
 from klinic.rollouts.steps import correlation
 from klinic.run import Curve, Metric, Run, Samples, Segment
@@ -96,13 +97,14 @@ def joined(run: Run, steps: Mapping[int, Step], dumps: tuple[str, ...]) -> Run:
         return run
     steps = written_once(steps)
     curves = dict(run.curves)
-    for name, curve in described(steps).items():
+    picked = are_picked(dumps)
+    for name, curve in () if picked else described(steps).items():
         role = role_of(name)
         if role is None or not players(role, run.curves):
             curves.setdefault(name, curve)
     first, last = min(steps), max(steps)
     samples = Samples(
-        sum(s["n"] for s in steps.values()), first, last, len(steps), dumps, forms(steps)
+        sum(s["n"] for s in steps.values()), first, last, len(steps), dumps, forms(steps), picked
     )
     bare = not run.curves  # nothing but samples
     return replace(

@@ -166,6 +166,9 @@ def _right(row: Rollout, said: Answers, label: str, offers: list[str]) -> float:
         if plainly and offers[0] == label:
             return 1.0
         if plainly and not is_empty(said.stated[0]) and not is_number(offers[0]):
+            numbers = {plain(n) for n in NUMBER.findall(said.stated[0])}
+            if is_number(label) and len(numbers) == 1:
+                return float(label in numbers)  # a sentence around one number
             return row.acc  # another spelling may be equal to the label: the trainer's word counts
         if plainly and not math.isnan(row.acc) and not is_number(label):
             return row.acc

@@ -23,6 +23,7 @@ EXAMPLES = 3  # samples named a step and trait
 WORDS_KEPT = 96  # words a step whose use is kept
 LOOPS = 0.5  # share of repeated runs of words from which a completion is a loop (our choice)
 SQUEEZED = 10.0  # compression from which it is one (slime's repetition_frac)
+SQUEEZED_LOOP = 5.0  # compression from which a long text that repeats its runs is a loop and no table (read in printed groups: loops 5.9 and more, tables below 4)
 ECHOED = 3.0  # times the words of the prompt: said over and over (our choice)
 MIXED = 0.05  # share of foreign letters from which a completion mixes languages (our choice)
 
@@ -75,9 +76,8 @@ def of_step(
     said["mean"] = {
         name: _mean(columns[name]) for name in MEANS if np.isfinite(columns[name]).any()
     }
-    said["loops"] = float(
-        np.mean((columns["repeated"] >= LOOPS) | (columns["squeezed"] >= SQUEEZED))
-    )
+    said["judged"] = float(np.mean(np.isfinite(right))) if n else 0.0
+    said["loops"] = float(np.mean(loops(columns["repeated"], columns["squeezed"])))
     foreign = columns["foreign"][np.isfinite(columns["foreign"])]
     if foreign.size:
         said["mixed"] = float(np.mean(foreign >= MIXED))
@@ -116,6 +116,13 @@ def of_step(
     return said
 
 
+def loops(repeated: Floats, squeezed: Floats) -> npt.NDArray[np.bool_]:
+    """Which samples say the same over and over. Tables repeat runs of words too, but are not squeezed as far; short texts are not squeezed at all."""
+    over_again = (repeated >= LOOPS) & ((squeezed == 1.0) | (squeezed >= SQUEEZED_LOOP))
+    said: npt.NDArray[np.bool_] = (squeezed >= SQUEEZED) | over_again
+    return said
+
+
 def spread(n: int, most: int) -> npt.NDArray[np.int64]:
     """At most ``most`` places among n, evenly spread: the stated sample of the heavy measures."""
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
@@ -145,8 +152,9 @@ def _sameness(
         said["unique"] = float(((distinct - 1) / np.maximum(sizes - 1, 1))[several].mean())
     if len(np.unique(prompt)) >= 2:
         said["across"] = _share_of_first(columns["hash_skeleton"], prompt)
-    for name in ("opening", "ending"):
-        said[name] = _share_of_first(columns[f"hash_{name}"], prompt)
+    if len(np.unique(prompt)) >= WHOLE:  # of one prompt's answers each form is used at all prompts
+        for name in ("opening", "ending"):
+            said[name] = _share_of_first(columns[f"hash_{name}"], prompt)
     rows = [i for i, s in enumerate(signatures) if s is not None]
     if len(rows) >= 2:
         marks = np.frombuffer(b"".join(signatures[i] or b"" for i in rows), np.uint32).reshape(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-VERSION = 1  # of the cache; another one is made again
+VERSION = 2  # of the cache; another one is made again
 PART_ROWS, PART_TEXT = (
     16384,
     32 * 2**20,

@@ -7,21 +7,25 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from klinic.rollouts.dump import Batch, Dump
+from klinic.rollouts.dump import PRINTED, Batch, Dump
 from klinic.rollouts.formats._packed import packed
 from klinic.rollouts.rollout import Rollout
 from klinic.rollouts.rows import number, short_hash
 
 ORDER = 80
-ENDINGS = (".log", ".txt", ".out")
 COLOUR = re.compile(r"\x1b?\[\d+(?:;\d+)*m")
 GROUP = re.compile(r"=+ Trajectory Group =+")
+GROUP_ENDS = re.compile(r"=+ End Trajectory Group =+")
+BATCH_OF_GROUPS = re.compile(
+    r"progress/batch\W+(\d+)"
+)  # in the table that follows the groups of a batch
+TURN_ENDS = re.compile(r"\s*(?:<\|im_end\|>|<\|eot_id\|>)\s*\Z")
 TRAJECTORY = re.compile(r"\*+ trajectory idx=(\d+), reward=([-+.\deE]+|nan) \*+")
 ASSISTANT = re.compile(
     r"<\|im_start\|>assistant\n|<\|start_header_id\|>assistant<\|end_header_id\|>\n*|\n\nAssistant:"
 )
 SAID = re.compile(
-    r"^(Question|Prompt|Generation|Completion|Response|Metrics|Rewards?|GT Answer|Ground truth|Answer):  ?",
+    r"^(Question|Prompt|Generation|Completion|Response|Metrics|Rewards?|GT Answer|Ground truth):  ?",
     re.M,
 )
 ROUND = re.compile(r"(?:Iteration|iteration|step|Step)[ :=]+(\d+)")
@@ -31,7 +35,7 @@ LONGEST = 200_000  # characters of one printed sample; what is longer is another
 
 def sniff(name: str, head: bytes, names: Mapping[str, str]) -> bool:
     """Whether a log prints samples. Only its beginning is looked at, and its beginning may be long."""
-    if not name.lower().endswith(ENDINGS):
+    if not name.lower().endswith(PRINTED):
         return False
     return b"Trajectory Group" in head or (b"Generation: " in head and b"Metrics: " in head)
 
@@ -45,8 +49,15 @@ def read(dump: Dump, since: int, names: Mapping[str, str]) -> Iterator[Batch]:
 
 
 def _tinker(text: str) -> Iterator[Rollout]:
-    for i, group in enumerate(GROUP.split(text)[1:]):
-        pieces = TRAJECTORY.split(group)[1:]
+    groups = list(GROUP.finditer(text))
+    tables = [(m.start(), int(m.group(1))) for m in BATCH_OF_GROUPS.finditer(text)]
+    for i, (mark, end) in enumerate(
+        zip(groups, [*(m.start() for m in groups[1:]), len(text)], strict=True)
+    ):
+        # The table of a batch stands below its groups; the last batch of a log that was cut has none. Without any, order is all there is.
+        below = next((batch for at, batch in tables if at > mark.end()), None)
+        step = below if below is not None else tables[-1][1] + 1 if tables else i
+        pieces = TRAJECTORY.split(GROUP_ENDS.split(text[mark.end() : end])[0])[1:]
         for _, reward, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
             said = body.split("---- datum ----", 1)[-1]
             # The chat template marks where the answer begins; the last turn is what was written.
@@ -55,19 +66,20 @@ def _tinker(text: str) -> Iterator[Rollout]:
                 continue
             prompt, answer = "".join(parts[:-1]), re.split(r"\n[\w.]+:\d+ \[[A-Z]+\]", parts[-1])[0]
             prompt = prompt.replace("<|im_start|>user\n", "").strip()
-            # A few groups are printed a batch, and the log does not say which batch: their order stands for the step.
+            whole = TURN_ENDS.search(answer)
             yield Rollout(
-                step=i,
+                step=step,
                 group=str(i),
                 prompt=prompt,
                 prompt_id=short_hash(prompt),
-                completion=answer.strip(),
+                completion=answer[: whole.start()].strip() if whole else answer.strip(),
+                truncated=None if "<|" not in said else whole is None,
                 reward=number(reward),
             )
 
 
 def _in_turn(text: str) -> Iterator[Rollout]:
-    step, at = -1, 0
+    step, asked_at, at = -1, -1, 0
     found: dict[str, str] = {}
     marks = list(SAID.finditer(text))
     rounds = [(m.start(), int(m.group(1))) for m in ROUND.finditer(text)]
@@ -79,13 +91,13 @@ def _in_turn(text: str) -> Iterator[Rollout]:
         end = marks[i + 1].start() if i + 1 < len(marks) else len(text)
         body = RULE.split(text[mark.end() : min(end, mark.end() + LONGEST)])[0].strip()
         if kind in ("question", "prompt"):
-            if (made := _made(found, step)) is not None:
+            if (made := _made(found, asked_at)) is not None:
                 yield made
-            found = {}
-        elif kind in ("metrics", "reward", "rewards", "gt answer", "ground truth", "answer"):
+            found, asked_at = {}, step
+        elif kind in ("metrics", "reward", "rewards", "gt answer", "ground truth"):
             body = body.split("\n", 1)[0]
         found[kind] = body
-    if (made := _made(found, step)) is not None:
+    if (made := _made(found, asked_at)) is not None:
         yield made
 
 

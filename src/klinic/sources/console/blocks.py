@@ -1,6 +1,6 @@
 """Rows that several lines spell: a banner with the step, then bullets, a boxed table, a panel or a printed dictionary.
 
-NeMo-RL prints bullets, AReaL a boxed table, open-instruct a panel, SkyRL a dictionary of one key a line, DeepSpeed-Chat
+NeMo-RL prints bullets, AReaL and tinker-cookbook a boxed table, open-instruct a panel, SkyRL a dictionary of one key a line, DeepSpeed-Chat
 the reward on the line after the losses. Layouts: trainers/native.md, trainers/hf.md.
 """
 
@@ -21,6 +21,7 @@ _BANNER = re.compile(
     r"|\bpipeline step (?P<roll>\d+) (?:start|finished)"
     r"|^[Ee]poch: (?P<epoch>\d+) ?\| ?[Ss]tep: (?P<chat>\d+) ?\|"
 )
+_TITLE = re.compile(r"^ {4,}Step (\d+)\s*$")  # of tinker-cookbook's table, centred above it
 _OF_BANNERS = ("= Step ", "Train step ", "pipeline step ", "poch: ")  # it cannot match without
 _CHAT = re.compile(r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\|")
 _OPENS_DICTIONARY = re.compile(r"(?:^|- )Step (\d+):\s*$")
@@ -62,6 +63,9 @@ class Blocks:
             return self._in_panel(text, line)
         if line.endswith(":") and (opened := _OPENS_DICTIONARY.search(line)) is not None:
             self.step, self.dictionary, self.depth = int(opened.group(1)), [], 0
+            return True
+        if text.startswith("    ") and (titled := _TITLE.match(text)) is not None:
+            self.step, self.section = int(titled.group(1)), _PLAIN
             return True
         if line.startswith("╭") and " Metrics " in line:
             self.panel, self.group = {}, ""
@@ -125,7 +129,7 @@ class Blocks:
             pairs = zip(cells[::2], cells[1::2], strict=False)
             values = {key: found for key, value in pairs if (found := number(value)) is not None}
             return Row(self.step, values, {}) if values else True
-        return line[:1] in "╒├└┌╞╘" if line else False
+        return line[:1] in "╒├└┌╞╘┏┃┡" if line else False
 
     def _printed(self, line: str) -> Row | bool:
         assert self.dictionary is not None
