@@ -24,6 +24,7 @@ from serving import line, log, serving
 
 import klinic
 from klinic.failures import cards
+from klinic.read import read
 from klinic.serve import places as places_module
 from klinic.serve.run import address
 
@@ -70,11 +71,9 @@ def runs(tmp_path_factory):
     (folder / "empty").mkdir()
     (folder / "empty" / "train.log").write_bytes(b"\x00\xff" * 900)
     log(outside / "secret", 30)
-    sampled(outside / "samples", "kept outside")
-    sampled(folder / "sampled", f"shown {EVIL}\x1b[31m")
-    (folder / "sampled" / "more.jsonl").symlink_to(outside / "samples" / "rollouts.jsonl")
-    (folder / "rescue").mkdir()
-    (folder / "rescue" / "ledger.jsonl").write_text("".join(json.dumps(e) + "\n" for e in LEDGER))
+    shutil.copytree(LAB / "nan-odd-s2", folder / "peeks")
+    shutil.move(folder / "peeks" / "run_config.json", outside)
+    (folder / "peeks" / "run_config.json").symlink_to(outside / "run_config.json")
     (folder / "linked").symlink_to(outside / "secret")
     (folder / "file").mkdir()
     (folder / "file" / "train.jsonl").symlink_to(outside / "secret" / "train.jsonl")
@@ -184,9 +183,12 @@ def test_no_address_leads_to_a_file(server, path):
     assert found.status in (404, 421) and "root:" not in found.text and "import" not in found.text
 
 
-def test_links_out_of_the_folders_are_not_followed(server):
+def test_links_out_of_the_folders_are_not_followed(server, runs):
     assert {"collapse", "fine"} <= server.rows().keys()
     assert not {"linked", "file", "secret"} & server.rows().keys()
+    page = server.ask(f"/compare?a={server.id('peeks')}&b={server.id('fine')}").text
+    assert "loss_scale" in json.dumps({k: str(v) for k, v in read(runs / "peeks").config.items()})
+    assert "Where they part" in page and "loss_scale" not in page
 
 
 def test_every_answer_binds_the_browser_and_no_page_holds_a_script(server):

@@ -15,7 +15,7 @@ from typing import Any
 from klinic.diagnosis import Diagnosis
 from klinic.errors import KlinicError
 from klinic.run import Run
-from klinic.serve.confined import confine
+from klinic.serve.confined import confine, within
 from klinic.serve.store import Store
 from klinic.text import LANGUAGES
 from klinic.trackers import Log
@@ -38,7 +38,7 @@ def begin(roots: Sequence[str], state: str, mapping: dict[str, str], trainer: st
     _open.update(mapping=mapping, trainer=trainer, skip=settings().skip, roots=list(roots))
     _open["store"], _open["memory"] = Store(Path(state)), Memory(Path(state))
     _warm()
-    confine(roots, str(Path(state).parent), str(cache()))
+    confine(roots, os.path.realpath(state), str(cache()))
 
 
 def roots() -> list[str]:
@@ -103,7 +103,9 @@ def read(at: str, logs: Sequence[tuple[str, str]], folder: bool) -> list[Run]:
     options: dict[str, Any] = {"mapping": _open["mapping"], "trainer": _open["trainer"]}
     if not folder:
         return read_all(at, **options)
-    return read_folder(Path(at), [Log(Path(path), group) for path, group in logs], **options)
+    # Looked at again: a link may have come since the search, and DuckDB's own files are seen by nobody.
+    inside = [Log(Path(path), group) for path, group in logs if within(path, roots())]
+    return read_folder(Path(at), inside, **options)
 
 
 def one(place: tuple[str, Sequence[tuple[str, str]], bool], run: str) -> Run | None:

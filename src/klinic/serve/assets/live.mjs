@@ -40,27 +40,42 @@ export function paced(act, pause = 300) {
   };
 }
 
+let source = null;
+
 function connect() {
-  const source = new EventSource("/events");
   const lost = document.querySelector("[data-lost]");
+  const own = (source = new EventSource("/events"));
   let met = false;
-  source.addEventListener("hello", () => {
+  own.addEventListener("hello", () => {
     lost.hidden = true;
     if (met) tell(null);
     met = true;
   });
-  source.addEventListener("news", (event) => tell(JSON.parse(event.data).runs));
-  source.addEventListener("error", async () => {
+  own.addEventListener("news", (event) => tell(JSON.parse(event.data).runs));
+  own.addEventListener("error", async () => {
     lost.textContent = await say("lost");
-    lost.hidden = source.readyState === EventSource.OPEN;
-    if (source.readyState === EventSource.CLOSED) setTimeout(reconnect, 2000);
+    lost.hidden = own.readyState === EventSource.OPEN || source !== own;
+    if (own.readyState === EventSource.CLOSED && source === own) setTimeout(() => source === own && again(), 2000);
   });
-  const reconnect = () => {
-    connect();
-    tell(null);
-  };
-  addEventListener("pagehide", () => source.close(), { once: true });
 }
+
+function again() {
+  connect();
+  tell(null);
+}
+
+function leave() {
+  if (source) source.close();
+  source = null;
+}
+
+// A browser keeps few connections to a server: pages that nobody sees hold none.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) leave();
+  else if (!source) again();
+});
+addEventListener("pagehide", leave);
+addEventListener("pageshow", (event) => event.persisted && !source && again());
 
 // A region whose newest state the server has: [data-live] names the address, "" this page's own.
 function region(element) {
@@ -107,7 +122,6 @@ for (const element of document.querySelectorAll("[data-reload]")) {
   listen((runs) => (runs === null || runs.includes(element.dataset.run)) && location.reload());
 }
 for (const element of document.querySelectorAll("[data-wait]")) setTimeout(() => location.reload(), Number(element.dataset.wait));
-for (const select of document.querySelectorAll("form[data-at-once] select")) select.addEventListener("change", () => select.form.requestSubmit());
 listen(count);
 count();
 setInterval(ages, 5000);
