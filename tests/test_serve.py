@@ -74,6 +74,11 @@ def runs(tmp_path_factory):
     shutil.copytree(LAB / "nan-odd-s2", folder / "peeks")
     shutil.move(folder / "peeks" / "run_config.json", outside)
     (folder / "peeks" / "run_config.json").symlink_to(outside / "run_config.json")
+    sampled(outside / "samples", "kept outside")
+    sampled(folder / "sampled", f"shown {EVIL}\x1b[31m")
+    (folder / "sampled" / "more.jsonl").symlink_to(outside / "samples" / "rollouts.jsonl")
+    (folder / "rescue").mkdir()
+    (folder / "rescue" / "ledger.jsonl").write_text("".join(json.dumps(e) + "\n" for e in LEDGER))
     (folder / "linked").symlink_to(outside / "secret")
     (folder / "file").mkdir()
     (folder / "file" / "train.jsonl").symlink_to(outside / "secret" / "train.jsonl")
@@ -268,6 +273,12 @@ def test_the_course_is_answered_by_forms(server):
     server.post("/course/pair-1", do="answer", answer=["entropy-collapse", "weight-sync-failure"])
     told = server.ask("/course/pair-1").text
     assert 'class="verdict-said healthy"' in told and "What klinic itself says" in told
+    for scene in range(1, 7):  # the same choices in each: they give nothing away
+        page = f"/course/scene-{scene}"
+        assert 'name="mind"' in server.ask(page).text
+        given = {"answer": "healthy", "mind": "adv_std"}
+        assert server.post(page, do="answer", **given).status == 303
+        assert "verdict-said" in server.ask(page).text
     server.post("/course/quiz-7", do="answer", answer=["a"])
     assert "done" in server.ask("/course").text
     server.post("/course/read", do="forget")

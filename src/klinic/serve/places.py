@@ -10,6 +10,7 @@ from pathlib import Path
 
 from klinic.errors import KlinicError, UnreadableInput
 from klinic.folders import run_folders
+from klinic.rescue.ledger import NAME as LEDGER
 from klinic.serve.confined import within
 from klinic.trackers import Log
 from klinic.watch.follow import GAPS, QUIET, Stamp, stamps
@@ -100,7 +101,11 @@ class Places:
             if root.is_dir():
                 try:
                     for at, logs in run_folders(root).items():
-                        inside = [log for log in logs if within(log.path, self.roots)]
+                        inside = [
+                            log
+                            for log in logs
+                            if log.path.name != LEDGER and within(log.path, self.roots)
+                        ]
                         if inside:
                             found.places[at] = (inside, True)
                 except KlinicError as trouble:  # an empty folder: its first run comes later

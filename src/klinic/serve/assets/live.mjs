@@ -4,8 +4,10 @@
 let words = null;
 
 export async function say(key, values = {}) {
-  words ??= fetch(`/words.json?lang=${document.documentElement.lang.slice(0, 2)}`).then((answer) => answer.json());
-  const found = (await words)[key] ?? key;
+  words ??= fetch(`/words.json?lang=${document.documentElement.lang.slice(0, 2)}`)
+    .then((answer) => answer.json())
+    .catch(() => (words = null));
+  const found = (await words)?.[key] ?? key;
   return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
@@ -124,5 +126,6 @@ for (const element of document.querySelectorAll("[data-reload]")) {
 for (const element of document.querySelectorAll("[data-wait]")) setTimeout(() => location.reload(), Number(element.dataset.wait));
 listen(count);
 count();
+ages();
 setInterval(ages, 5000);
 connect();

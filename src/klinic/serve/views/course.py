@@ -187,13 +187,16 @@ def _values(desk: WebDesk) -> dict[str, Any]:
         real = any(not found.drawn for found in logs)
         asked = desk.about("real_ask" if real and has(desk.about("real_ask"), lang) else "ask")
         values |= {
-            "ask": desk.say(asked),
+            "ask": say_in("serve", "course.scene", lang)
+            if asked == "task.scene.ask"  # which says what to type
+            else desk.say(asked),
             "note": say_in("serve", "course.real" if real else "course.drawn", lang),
             "logs": [found.name for found in logs],
             "plots": _plots(logs, lang),
             "samples": [(found.name, found.samples) for found in logs if found.samples],
             "choices": _choices(lang),
-            "mind": list(VITALS) if logs[0].mind else [],
+            # In every scene, or the choice itself would tell which one is healthy.
+            "mind": list(VITALS) if one.kind == "scene" else [],
         }
     if values["tried"]:
         values |= _judged(desk, values["tried"])
@@ -246,10 +249,9 @@ async def act(request: Request) -> Response:
     if name not in ids():
         raise HTTPException(404)
     turn = 2 if form.get("round") == "2" else 1
-    given = [str(word) for word in form.getlist("answer") if word] + [
-        str(word) for word in form.getlist("mind") if word
-    ]
-    wrong = await run_in_threadpool(_act, request, name, turn, str(form.get("do")), given)
+    given = [str(word) for word in form.getlist("answer") if word]
+    mind = [str(word) for word in form.getlist("mind") if word]
+    wrong = await run_in_threadpool(_act, request, name, turn, str(form.get("do")), given, mind)
     if wrong:
         return page(request, "trouble.html", 400, what=wrong)
     if form.get("do") == "forget":
@@ -257,7 +259,9 @@ async def act(request: Request) -> Response:
     return RedirectResponse(f"/course/{name}?round={turn}#said", 303)
 
 
-def _act(request: Request, name: str, turn: int, do: str, given: Sequence[str]) -> str:
+def _act(
+    request: Request, name: str, turn: int, do: str, given: Sequence[str], mind: Sequence[str]
+) -> str:
     """Carry it out and keep it; what is wrong with it, or nothing."""
     with _lock:
         desk = _desk(request, name, turn)
@@ -270,7 +274,8 @@ def _act(request: Request, name: str, turn: int, do: str, given: Sequence[str]) 
                 progress.done[progress.key()] = True
                 progress.seen |= {f"page/{i}": True for i in range(1, PAGES + 1)}
             elif do == "answer" and task(name).kind in ("pair", "scene", "quiz"):
-                answering.answer(desk, given)
+                minded = task(name).kind == "scene" and desk.logs()[0].mind
+                answering.answer(desk, [*given, *mind] if minded else given)
             elif do == "forget":
                 desk.progress = Progress()
             store(desk.progress, desk.place)
