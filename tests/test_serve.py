@@ -27,6 +27,7 @@ from klinic.failures import cards
 from klinic.read import read
 from klinic.serve import places as places_module
 from klinic.serve.run import address
+from klinic.text import sentences
 
 HERE = Path(__file__).parent
 LAB = HERE / "runs" / "lab"
@@ -44,7 +45,7 @@ LEDGER = [
 
 def sampled(folder: Path, wrote: str) -> None:
     log(folder, 60)
-    with open(folder / "rollouts.jsonl", "w") as stream:
+    with open(folder / "rollouts.a1.jsonl", "w") as stream:
         for i in range(96):
             row = {
                 "step": 20 * (1 + i // 32), "group": f"g{i % 4}", "prompt": f"What is {i} + 1?", "completion": f"It is the {i + 1}. {wrote}",
@@ -76,7 +77,7 @@ def runs(tmp_path_factory):
     (folder / "peeks" / "run_config.json").symlink_to(outside / "run_config.json")
     sampled(outside / "samples", "kept outside")
     sampled(folder / "sampled", f"shown {EVIL}\x1b[31m")
-    (folder / "sampled" / "more.jsonl").symlink_to(outside / "samples" / "rollouts.jsonl")
+    (folder / "sampled" / "rollouts.a2.jsonl").symlink_to(outside / "samples" / "rollouts.a1.jsonl")
     (folder / "rescue").mkdir()
     (folder / "rescue" / "ledger.jsonl").write_text("".join(json.dumps(e) + "\n" for e in LEDGER))
     (folder / "linked").symlink_to(outside / "secret")
@@ -378,3 +379,22 @@ def test_from_the_shell(tmp_path):
     with started(tmp_path / "nowhere", cwd=tmp_path) as missing:
         assert "no such file or folder" in missing.communicate(timeout=30)[1]
     assert missing.returncode == 2
+
+
+def test_without_its_libraries_it_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['starlette'] = None; sys.argv = ['klinic', 'serve', '.']; from klinic.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install 'klinic[serve]'" in done.stderr
+
+
+def test_both_languages_say_the_same_and_templates_ask_for_nothing_else():
+    english, chinese = sentences("serve", "en"), sentences("serve", "zh")
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        assert set(re.findall(r"{\w+}", text)) == set(re.findall(r"{\w+}", chinese[key])), key
+    package = Path(klinic.__file__).parent / "serve"
+    asked = set()
+    for template in package.glob("templates/*.html"):
+        asked |= set(re.findall(r"\bt\('([\w.]+)'[,)]", template.read_text()))
+    assert asked <= english.keys()
+    assert {f"family.{card.family}" for card in cards().values()} <= english.keys()

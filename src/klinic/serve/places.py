@@ -67,10 +67,9 @@ class Place:
 
 @dataclass
 class Found:
-    """What a search has found: the logs of each place and whether it is a folder; what cannot be searched; seconds it took."""
+    """What a search has found: the logs of each place and whether it is a folder; seconds it took."""
 
     places: dict[Path, tuple[list[Log], bool]] = field(default_factory=dict)
-    troubles: dict[Path, KlinicError] = field(default_factory=dict)
     took: float = 0.0
 
 
@@ -81,7 +80,6 @@ class Places:
     given: Sequence[Path]
     roots: list[str] = field(default_factory=list)
     known: dict[Path, Place] = field(default_factory=dict)
-    troubles: dict[Path, KlinicError] = field(default_factory=dict)
     scan_at: float = 0.0
     look_at: float = 0.0
 
@@ -108,8 +106,8 @@ class Places:
                         ]
                         if inside:
                             found.places[at] = (inside, True)
-                except KlinicError as trouble:  # an empty folder: its first run comes later
-                    found.troubles[root] = trouble
+                except KlinicError:  # an empty folder: its first run comes later
+                    continue
             elif root.exists():
                 found.places[root] = ([Log(root)], False)
         found.took = time.monotonic() - began
@@ -117,7 +115,6 @@ class Places:
 
     def take(self, found: Found) -> list[Path]:
         """Know the runs that were found from now on; the places that are gone."""
-        self.troubles = found.troubles
         gone = [at for at in self.known if at not in found.places]
         for at in gone:
             del self.known[at]
