@@ -20,12 +20,15 @@ from messages import modules_of
 
 import klinic
 from klinic.cli import klinic as group
+from klinic.diagnose import diagnose_all
 from klinic.errors import KlinicError
+from klinic.render._words import text_of
 from klinic.said import catalogue, complaint, said
 from klinic.settings import Settings
 
 SOURCE = Path(klinic.__file__).parent
 DEMO = SOURCE / "demo" / "trl-entropy-collapse"
+RUNS = Path(__file__).parent / "runs"
 # What a learner is to type in the course, and a verb: the same in every language.
 COMMANDS = {"answer", "round 2", "read 1-{}", "lang en, lang zh", "klinic lab list"}
 COMMANDS |= {"better, worse, inconclusive"}
@@ -229,3 +232,17 @@ def test_no_verb_is_answered_with_the_page_of_help():
 def test_what_is_printed_without_an_error_is_translated_too():
     assert said("stopped", "zh") == "已停止"
     assert said("a bug in klinic: KeyError: 'x'", "zh") == "klinic 自身的错误：KeyError：'x'"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [DEMO, *sorted(p for p in RUNS.iterdir() if p.is_dir() and p.name != "lab")],
+    ids=lambda p: p.name,
+)
+def test_no_sentence_of_a_finding_keeps_a_hole(place):
+    for answer in diagnose_all(place):
+        for finding in answer.findings:
+            for e in finding.evidence:
+                for lang in ("en", "zh"):
+                    said_of = text_of(finding, e, lang)
+                    assert not re.search(r"\{\w+\}", said_of), (finding.failure, said_of)

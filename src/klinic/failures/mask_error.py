@@ -57,7 +57,8 @@ def mask_error(facts: Facts) -> Verdict:
     clips = clip is not None and min(clip.first, clip.before, clip.after) >= CLIPPED
     parts = old is not None and min(abs(old.first), abs(old.before), abs(old.after)) >= OLD_KL
     if not clips and not parts:
-        return ruled_out(seen(facts, "clip_frac", "against", "none-clipped"))
+        said = "none-clipped" if clip is not None else "none-left"
+        return ruled_out(seen(facts, "clip_frac", "against", said))
     if kl is not None and abs(kl.before) >= OLD_KL:
         return ruled_out(seen(facts, "kl", "against", "policy-far"))
     return present(

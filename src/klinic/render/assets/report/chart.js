@@ -107,7 +107,7 @@
     data(width) {
       const [low, high] = this.group.range.map((step) => this.x(step));
       const columns = Math.max(50, Math.round(width));
-      const accept = K.state.log ? (y) => y > 0 : () => true;
+      const accept = this.log ? (y) => y > 0 : () => true;
       const tables = [];
       for (const { name } of this.spec.curves) {
         const xs = this.group.model.axis(this.group.model.curve(name).grid, K.state.axis);
@@ -117,6 +117,15 @@
       this.range = [low, high > low ? high : low + 1];
       this.levels = this.extent(tables, low, high);
       return tables.length === 1 ? tables[0] : uPlot.join(tables);
+    }
+
+    // A curve that is mostly zero or negative stays on its linear axis.
+    get log() {
+      if (!K.state.log) return false;
+      return this.spec.curves.some(({ name }) => {
+        const finite = this.group.model.curve(name).values.filter(Number.isFinite);
+        return 2 * finite.filter((y) => y > 0).length > finite.length;
+      });
     }
 
     get raw() {
@@ -129,7 +138,7 @@
       const see = (xs, ys) => {
         for (let i = 0; i < xs.length; i++) {
           if (ys[i] === null || xs[i] < low || xs[i] > high || !Number.isFinite(ys[i])) continue;
-          if (K.state.log && ys[i] <= 0) continue;
+          if (this.log && ys[i] <= 0) continue;
           least = Math.min(least, ys[i]);
           most = Math.max(most, ys[i]);
         }
@@ -139,12 +148,12 @@
         const curve = this.group.model.curve(name);
         see(this.group.model.axis(curve.grid, K.state.axis), curve.values);
       }
-      if (least > most) return K.state.log ? [0.1, 1] : [0, 1];
+      if (least > most) return this.log ? [0.1, 1] : [0, 1];
       if (this.spec.line !== null && this.spec.line !== undefined) {
         least = Math.min(least, this.spec.line * 0.95);
         most = Math.max(most, this.spec.line * 1.05);
       }
-      if (K.state.log) return most > least * 1.05 ? [least / 1.1, most * 1.1] : [least / 2, most * 2];
+      if (this.log) return most > least * 1.05 ? [least / 1.1, most * 1.1] : [least / 2, most * 2];
       const room = (most - least) * 0.08 || Math.abs(most) * 0.1 || 0.5;
       return [least - room, most + room];
     }
@@ -173,11 +182,11 @@
         },
         scales: {
           x: { time: false, range: () => this.range },
-          y: { distr: K.state.log ? 3 : 1, range: () => this.levels },
+          y: { distr: this.log ? 3 : 1, range: () => this.levels },
         },
         axes: [
           { stroke: ink, grid, ticks: { ...grid, size: 4 }, font, size: 26, gap: 3, space: 64, values: (_, ticks) => ticks.map((x) => K.placed(x, K.state.axis)) },
-          { stroke: ink, grid, ticks: { ...grid, size: 4 }, font, size: 50, gap: 4, space: 28, values: (_, ticks) => ticks.map((y) => (y === null ? "" : K.figure(y))) },
+          { stroke: ink, grid, ticks: { ...grid, size: 4 }, font, size: 50, gap: 4, space: 28, ...(this.log ? { splits: (_, __, low, high) => K.logTicks(low, high), filter: (_, splits) => splits } : {}), values: (_, ticks) => ticks.map((y) => (y === null ? "" : K.figure(y))) },
         ],
         series,
         hooks: {
@@ -233,7 +242,7 @@
       const [from, to] = this.range;
       const edge = (name) => {
         const curve = this.group.model.curve(name);
-        const accept = K.state.log ? (y) => y > 0 : () => true;
+        const accept = this.log ? (y) => y > 0 : () => true;
         return K.thin(this.group.model.axis(curve.grid, K.state.axis), this.values(name), from, to, 400, accept);
       };
       ctx.beginPath();

@@ -13,6 +13,17 @@
     return out;
   }
 
+  // Places on a logarithmic axis: 1, 2 and 5 of each decade, or decades alone; equal steps where the range is less than that.
+  K.logTicks = (low, high) => {
+    const out = [];
+    for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++) for (const m of [1, 2, 5]) if (m * 10 ** k >= low && m * 10 ** k <= high) out.push(Number(`${m}e${k}`));
+    if (out.length < 3) return ticks(low, high, 4);
+    const decades = out.filter((v) => Number.isInteger(Math.round(Math.log10(v) * 1e6) / 1e6));
+    if (out.length <= 7) return out;
+    const every = Math.ceil(decades.length / 7);
+    return decades.filter((_, i) => i % every === 0);
+  };
+
   // One curve as a line of 120 by 24, without axes.
   K.spark = (model, name) => {
     const points = K.medians(model.curve(name), 60);
