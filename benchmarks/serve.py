@@ -91,11 +91,11 @@ class Served:
         return counts, int(waiting[1]) if waiting else 0
 
     def memory(self) -> float:
-        """MB of the server and its processes, what they share counted once."""
+        """MB of the server and its processes, what they share counted for each."""
         total = 0
         for pid in self.family():
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
+                if line.startswith("Rss:"):
                     total += int(line.split()[1])
         return total / 1024
 
@@ -117,23 +117,25 @@ def requests(served: Served, path: str, count: int = 60) -> str:
     return f"median {statistics.median(times):.0f} ms, slowest of {count} {times[-1]:.0f} ms"
 
 
-def seen(served: Served, log: Path, run: str, first: int, rng: random.Random) -> list[float]:
-    """Seconds from a line written to its step in the open run page, and in the open list."""
+def seen(served: Served, folder: Path, steps: int, rng: random.Random) -> list[float]:
+    """Seconds from a line written to its step in the open page of the run; five lines each of four runs that had ended."""
     from playwright.sync_api import sync_playwright
 
     found = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
         page = browser.new_page()
-        page.goto(f"{served.url}run/{run}")
-        page.wait_for_selector(f"#report[data-last='{first - 1}']")
-        for step in range(first, first + 20):
-            with open(log, "a") as stream:
-                stream.write(row(step, False, rng))
-            began = time.perf_counter()
-            page.wait_for_selector(f"#report[data-last='{step}']", timeout=30_000)
-            found.append(time.perf_counter() - began)
-            time.sleep(rng.uniform(0.2, 1.2))
+        for name in ("run-0001", "run-0002", "run-0005", "run-0006"):
+            run = re.findall(r"/run/(\w+)", served.ask(f"/?q={name}")[1])[0]
+            page.goto(f"{served.url}run/{run}")
+            page.wait_for_selector(f"#report[data-last='{steps}']")
+            for step in range(steps + 1, steps + 6):
+                with open(folder / name / "train.jsonl", "a") as stream:
+                    stream.write(row(step, False, rng))
+                began = time.perf_counter()
+                page.wait_for_selector(f"#report[data-last='{step}']", timeout=30_000)
+                found.append(time.perf_counter() - began)
+                time.sleep(rng.uniform(0.2, 1.2))
         browser.close()
     return found
 
@@ -172,7 +174,7 @@ def main() -> None:
         print("the alerts:", requests(served, "/alerts", 20))
         print(f"memory: {max(peak, served.memory()):.0f} MB at most, {served.memory():.0f} MB now")
         if shutil.which("chromium"):
-            times = seen(served, folder / "run-0001" / "train.jsonl", run, given.steps + 1, rng)
+            times = seen(served, folder, given.steps, rng)
             print(
                 f"from a line written to its step in the browser, {len(times)} lines: "
                 f"median {statistics.median(times):.2f} s, slowest {max(times):.2f} s"

@@ -18,7 +18,7 @@ from klinic.watch.follow import GAPS, QUIET, Stamp, stamps
 # All numbers here are our choice.
 SCAN = 5.0  # seconds between two searches for new runs, and at least that many times what one takes
 SCAN_SHARE = 20
-LOOK = 0.5  # seconds between two looks at the files' sizes, and at least that many times what one takes
+LOOK = 0.5  # seconds between two looks at the files' sizes, and at least that many times the CPU time of one
 LOOK_SHARE = 10
 
 
@@ -128,13 +128,13 @@ class Places:
 
     def look(self) -> None:
         """Look at every file's size and time, where it is time to; at those that grow every time."""
-        began = time.monotonic()
+        began, busy = time.monotonic(), time.thread_time()
         everyone = began >= self.look_at
         for place in self.known.values():
             if everyone or (place.live and not place.quiet):
                 place.look()
         if everyone:
-            self.look_at = began + max(LOOK, LOOK_SHARE * (time.monotonic() - began))
+            self.look_at = began + max(LOOK, LOOK_SHARE * (time.thread_time() - busy))
 
     def due(self) -> Iterator[Place]:
         """Those to be read: what grows first, then the newest."""
