@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Two at a time, a file's tests one after the other: most of them wait for processes of their own.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test test-all check bench clean
 
@@ -19,19 +21,19 @@ demo: $(READY)
 	@$(BIN)/klinic plot src/klinic/demo/trl-entropy-collapse -o klinic-demo.png
 
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not torch and not browser'
+	$(PYTEST) -m 'not torch and not browser'
 
 # Everything: what "test" runs, then what needs torch, the trackers' libraries and Chromium.
 test-all: test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,torch,browser]'
 	sh tools/get_chromium.sh
-	$(BIN)/python -m pytest -m 'torch or browser'
+	$(PYTEST) -m 'torch or browser'
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m 'not torch and not browser'
+	$(PYTEST) -m 'not torch and not browser'
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py

@@ -99,13 +99,14 @@ def examine(
 def read(at: str, logs: Sequence[tuple[str, str]], folder: bool) -> list[Run]:
     """The runs of a place, by the readers of ``klinic diagnose``."""
     from klinic.read import read_all, read_folder
+    from klinic.rollouts import beside
 
     options: dict[str, Any] = {"mapping": _open["mapping"], "trainer": _open["trainer"]}
     if not folder:
         return read_all(at, **options)
     # Looked at again: a link may have come since the search, and DuckDB's own files are seen by nobody.
     inside = [Log(Path(path), group) for path, group in logs if within(path, roots())]
-    return read_folder(Path(at), inside, **options)
+    return beside(read_folder(Path(at), inside, **options), at)
 
 
 def one(place: tuple[str, Sequence[tuple[str, str]], bool], run: str) -> Run | None:
