@@ -15,6 +15,7 @@ import sys
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -27,6 +28,7 @@ from klinic.failures import cards
 from klinic.read import read
 from klinic.serve import places as places_module
 from klinic.serve.run import address
+from klinic.serve.views import rollouts as view
 from klinic.text import sentences
 
 HERE = Path(__file__).parent
@@ -215,6 +217,8 @@ def test_a_hostile_name_is_text(server):
     page = server.ask("/").text
     assert "&lt;img src=x onerror=alert(1)&gt;" in page and "<img" not in page
     assert "esc⟨ESC⟩[31m⟨U+202E⟩" in page and "\x1b" not in page
+    report = server.ask(f"/run/{server.id('esc⟨ESC⟩[31m⟨U+202E⟩')}/data").text
+    assert "⟨ESC⟩" in report and "\\u001b" not in report and "\u202e" not in report
 
 
 def test_samples_are_shown_as_text_and_only_those_of_the_folder(server):
@@ -229,6 +233,22 @@ def test_samples_are_shown_as_text_and_only_those_of_the_folder(server):
     assert "33 步" in server.ask(f"{where}?show=top&step=33&lang=zh").text
     assert "Nothing found" in server.ask(f"{where}?show=search&text=nobody").text
     assert "It is" not in server.ask(f"/run/{server.id('collapse')}/rollouts").text
+
+
+def test_numbers_of_an_address_may_be_anything(server):
+    for odd in ("²", "-", "9" * 5000, "--1", "1e9", "%00", "٣"):
+        where = quote(odd, safe="%")
+        assert server.ask(f"/?page={where}").status == 200
+        run = server.id("sampled")
+        assert server.ask(f"/run/{run}/rollouts?show=top&step={where}").status == 200
+        assert server.ask(f"/run/{run}/rollouts?show=diff&before={where}&after=20").status == 200
+
+
+def test_samples_that_take_long_are_waited_for_by_the_page(server, monkeypatch):
+    monkeypatch.setattr(view, "PATIENCE", 0.0)
+    assert "data-wait" in server.ask(f"/run/{server.id('fine')}/rollouts").text
+    monkeypatch.undo()
+    assert "No samples lie beside" in server.ask(f"/run/{server.id('fine')}/rollouts").text
 
 
 def test_two_runs_side_by_side(server):

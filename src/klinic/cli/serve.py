@@ -74,7 +74,7 @@ def command(
     """
     try:
         import jinja2  # noqa: F401
-        import multipart  # type: ignore[import-untyped,unused-ignore] # noqa: F401
+        import python_multipart  # noqa: F401
         import sse_starlette  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

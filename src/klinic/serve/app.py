@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 from klinic.serve import views
 from klinic.serve.board import Board
 from klinic.serve.guard import Guard
-from klinic.serve.page import wrong
+from klinic.serve.page import warm, wrong
 from klinic.serve.places import Places
 from klinic.serve.store import Store
 from klinic.serve.work import Work
@@ -47,6 +47,7 @@ def app(
     async def living(app: Starlette) -> AsyncIterator[None]:
         app.state.store = Store(state)
         work.start()
+        warm()
         try:
             yield
         finally:

@@ -35,6 +35,12 @@ def _environment() -> Any:
     return made
 
 
+def warm() -> None:
+    """Compile every template, so that the first visitor does not wait for it."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def language(request: Request) -> str:
     """The address says it, else the visitor's earlier choice, else the browser, else the server's own."""
     for asked in (request.query_params.get("lang"), request.cookies.get("klinic-lang")):

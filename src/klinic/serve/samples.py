@@ -11,6 +11,7 @@ from typing import Any
 from klinic.errors import KlinicError
 from klinic.rollouts.dump import Dump
 from klinic.rollouts.store import Store
+from klinic.serve.asked import number
 from klinic.serve.confined import within
 from klinic.serve.examine import roots
 from klinic.serve.plots import SMALL, Line, plot
@@ -68,7 +69,7 @@ def _answer(store: Store, asked: Mapping[str, str], onset: int | None) -> dict[s
 
     show = asked.get("show", "top")
     if show == "diff":
-        before, after = number(asked, "before"), number(asked, "after")
+        before, after = number(asked.get("before")), number(asked.get("after"))
         if before is None or after is None:
             return {}
         return {"difference": asdict(query.difference(store, before, after))}
@@ -80,14 +81,8 @@ def _answer(store: Store, asked: Mapping[str, str], onset: int | None) -> dict[s
         rows = [] if onset is None else query.around(store, onset, COUNT // 2)
     else:
         by, worst = asked.get("by") or "reward", bool(asked.get("worst"))
-        rows = query.top(store, COUNT, by, number(asked, "step"), worst)
+        rows = query.top(store, COUNT, by, number(asked.get("step")), worst)
     return {"rows": [_row(row) for row in rows]}
-
-
-def number(asked: Mapping[str, str], name: str) -> int | None:
-    """A whole number of the address, None where it is none."""
-    text = asked.get(name, "").strip()
-    return int(text) if text.lstrip("-").isdigit() and len(text) < 15 else None
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from klinic.serve.asked import number
 from klinic.serve.board import ORDER, Row
 from klinic.serve.page import language, page, told_age
 from klinic.serve.shown import row_shown
@@ -25,7 +26,7 @@ async def runs(request: Request) -> Response:
     trainers = sorted({row["trainer"] for row in everything if row["trainer"]})
     chosen = _sorted([row for row in everything if _wanted(row, query)], query.get("sort", ""))
     pages = max(1, -(-len(chosen) // PAGE))
-    at = min(max(1, int(query["page"])), pages) if query.get("page", "").isdigit() else 1
+    at = min(max(1, number(query.get("page")) or 1), pages)
     lang = language(request)
     places = request.app.state.places
     return page(
