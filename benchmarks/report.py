@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from chromium import FLAGS, where
 
 VITALS = ("reward", "acc", "entropy", "kl", "adv_std", "clip_frac", "ratio_mean", "len")
-ARGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking".split()  # noqa: SIM905
 PAINTED = "() => document.querySelectorAll('.panel canvas').length >= 8"
 
 
@@ -50,34 +50,14 @@ def main() -> None:
         print(
             f"200 steps: report {statistics.median(times):.2f} CPU s, text {statistics.median(text):.2f} CPU s"
         )
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "klinic",
-                "diagnose",
-                str(log(place / "l.jsonl", 2000)),
-                "-o",
-                str(out),
-            ]
-        )
+        cpu("diagnose", str(log(place / "l.jsonl", 2000)), "-o", str(out))
         print(f"8 x 2,000 steps: {out.stat().st_size:,} bytes")
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "klinic",
-                "diagnose",
-                str(log(place / "l.jsonl", 100_000)),
-                "-o",
-                str(out),
-            ]
-        )
+        cpu("diagnose", str(log(place / "l.jsonl", 100_000)), "-o", str(out))
         print(f"8 x 100,000 steps: {out.stat().st_size:,} bytes")
         from playwright.sync_api import sync_playwright
 
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGS)
+            browser = playwright.chromium.launch(executable_path=where(), args=FLAGS)
             painted, zoomed = [], []
             for _ in range(5):
                 page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -14,7 +14,6 @@ import json
 import os
 import random
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,15 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from chromium import FLAGS, where
 
 
 def row(step: int, sick: bool, rng: random.Random) -> str:
@@ -123,7 +114,7 @@ def seen(served: Served, folder: Path, steps: int, rng: random.Random) -> list[f
 
     found = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        browser = playwright.chromium.launch(executable_path=where(), args=FLAGS)
         page = browser.new_page()
         for name in ("run-0001", "run-0002", "run-0005", "run-0006"):
             run = re.findall(r"/run/(\w+)", served.ask(f"/?q={name}")[1])[0]
@@ -173,7 +164,7 @@ def main() -> None:
         print("its report's data:", requests(served, f"/run/{run}/data"))
         print("the alerts:", requests(served, "/alerts", 20))
         print(f"memory: {max(peak, served.memory()):.0f} MB at most, {served.memory():.0f} MB now")
-        if shutil.which("chromium"):
+        if where():
             times = seen(served, folder, given.steps, rng)
             print(
                 f"from a line written to its step in the browser, {len(times)} lines: "

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from chromium import FLAGS, where
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SERIOUS = ("serious", "critical")
 
 
@@ -25,11 +16,10 @@ SERIOUS = ("serious", "critical")
 def chromium() -> Iterator[Any]:
     """A playwright browser; the test is skipped where there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="the browser extra is not installed")
-    where = shutil.which("chromium") or shutil.which("chromium-browser")
-    if where is None:
+    if where() is None:
         pytest.skip("Chromium is not installed: apt-get install chromium")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=where, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=where(), args=FLAGS)
         yield browser
         browser.close()
 

@@ -103,7 +103,9 @@ def test_samples_only_where_they_are_asked_for(tmp_path: Path) -> None:
     written("diagnose", str(tmp_path), "--with-samples", "-o", str(place))
     page = place.read_text(encoding="utf-8")
     samples = data_of(page)[0]["samples"]
-    assert isinstance(samples, list) and samples[0]["completion"] == hostile
+    assert isinstance(samples, list) and samples[0]["completion"] == hostile.replace(
+        "\x1b", "⟨ESC⟩"
+    )
     assert page.count("</script>") == 2
 
 

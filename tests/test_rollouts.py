@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from klinic.rollouts.gather import gather
 from klinic.rollouts.measure import measure, signatures
 from klinic.rollouts.report import run_of
 from klinic.rollouts.rollout import Rollout
+from klinic.rollouts.shown import shown
 from klinic.rollouts.steps import loops
 from klinic.rollouts.store import Store
 from klinic.rollouts.words import foreign, refuses, repeated
@@ -207,12 +209,26 @@ def test_the_verb_shows_top_group_search_diff_and_exports_without_texts(tmp_path
     assert "completion" in json.loads(place.read_text().splitlines()[0])
 
 
+def test_a_report_shows_the_samples_of_a_form_beside_an_evaluation(tmp_path):
+    run = written(tmp_path / "run", rows_of("list"))
+    written(run / "eval", rows_of("honest", steps=3, seed=9))  # rows that move the numbers
+    row = {"reward": 1.0, "entropy": 1.0, "kl": 0.1}
+    (run / "log.jsonl").write_text(
+        "".join(json.dumps({"step": i, **row}) + "\n" for i in range(20))
+    )
+    found = shown(diagnose(run).run, None)
+    listed = [s for s in found if s["why"] != "" and s["why"]["en"] == "several candidates at once"]
+    assert len(listed) == 3
+    assert all(re.search(r"<answer>\d+, \d+, \d+</answer>", s["completion"]) for s in listed)
+    assert "no samples lie beside" in klinic("diagnose", str(run / "log.jsonl"), "--with-samples", "--format", "html").stderr  # fmt: skip
+
+
 def test_a_sample_steers_no_terminal(tmp_path):
     rows = rows_of("honest", steps=2)
     rows[-1] |= {"completion": "\x1b[2J\x1b]0;title\x07<script>alert(1)</script>", "reward": 99.0}
     run = written(tmp_path / "run", rows)
     out = klinic("rollouts", str(run), "--top", "1", "--full").stdout
-    assert "\x1b" not in out and "\\x1b" in out
+    assert "\x1b" not in out and "⟨ESC⟩" in out
 
 
 def test_wrong_questions_are_answered_clearly(tmp_path):

@@ -108,7 +108,7 @@ def command(
         spoken,
         everything=everything,
         colour=output is None and _colour(),
-        samples=_samples(found) if with_samples else None,
+        samples=_samples(found, spoken) if with_samples else None,
     )
     write(told, output)
     worst = [
@@ -122,15 +122,18 @@ def command(
     return EXIT["unclear"] if found and all(answer.status == "unclear" for answer in found) else 0
 
 
-def _samples(found: Sequence[Diagnosis]) -> dict[str, list[dict[str, Any]]]:
+def _samples(found: Sequence[Diagnosis], lang: str) -> dict[str, list[dict[str, Any]]]:
+    """What to show of each run, by its path; a run without samples is said to be one."""
     from klinic.rollouts.shown import shown
+    from klinic.text import say_in
 
-    return {
-        answer.run.path: shown(
-            answer.run, answer.main.onset.step if answer.main and answer.main.onset else None
-        )
-        for answer in found
-    }
+    samples = {}
+    for answer in found:
+        onset = answer.main.onset if answer.main else None
+        samples[answer.run.path] = shown(answer.run, onset.step if onset else None)
+        if not samples[answer.run.path]:
+            click.echo(say_in("rollouts", "no_samples", lang, place=answer.run.path), err=True)
+    return samples
 
 
 def _colour() -> bool:

@@ -18,7 +18,11 @@ UNASKED = ("note.no-metrics", "note.unread", "note.few", "note.thin", "note.none
 @click.command("oom")
 @click.argument("runs", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--format", "form", default="text", show_default=True, help="text, json, markdown or github"
+    "--format",
+    "form",
+    default="text",
+    show_default=True,
+    help="text, json, markdown, github or html",
 )
 @output_option
 @config_option

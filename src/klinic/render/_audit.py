@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from klinic.render._layout import pad, wrap
-from klinic.render._rollouts import visible
+from klinic.render._visible import visible
 from klinic.text import figure, say_in
 
 if TYPE_CHECKING:

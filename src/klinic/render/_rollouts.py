@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from klinic.render._layout import pad, wrap
+from klinic.render._visible import visible
 from klinic.rollouts.query import Difference
 from klinic.run import Samples
 from klinic.text import figure, say_in
@@ -38,7 +39,6 @@ OUTLINE = tuple(
         "broken",
     ]
 )
-UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _say(key: str, lang: str, **values: Any) -> str:
@@ -75,13 +75,9 @@ def summary(
             continue  # words that come back grow with the length; runs of them do not
         if any(v is not None and (v != 0 or name in ("reward", "acc", "right")) for v in values):
             cells = ["-" if v is None else figure(v) for v in values]
-            if (
-                name == "right"
-            ):  # a mean over those that could be judged says little where few could
-                shares = [steps[step].get("judged", 1.0) for step in shown]
+            if name == "right":
                 cells = [
-                    c if s >= JUDGED else f"{c} of {s:.0%}"
-                    for c, s in zip(cells, shares, strict=True)
+                    _of_judged(c, steps[step], lang) for c, step in zip(cells, shown, strict=True)
                 ]
             rows.append((_say(f"m.{name}", lang), *cells))
     lines += [
@@ -103,6 +99,12 @@ def summary(
     if len(order) > 1:
         lines.append("hint: " + _say("hint_diff", lang, run=run, first=order[0], last=order[-1]))
     return "\n".join(lines) + "\n"
+
+
+def _of_judged(cell: str, step: Mapping[str, Any], lang: str) -> str:
+    """A mean over those that could be judged says little where few could."""
+    share = step.get("judged", 1.0)
+    return cell if share >= JUDGED else _say("judged", lang, value=cell, share=f"{share:.0%}")
 
 
 def _value(step: Mapping[str, Any], name: str) -> float | None:
@@ -171,13 +173,8 @@ def listing(rows: Sequence[Mapping[str, Any]], lang: str, full: bool) -> str:
     return "\n".join(lines)
 
 
-def visible(text: str) -> str:
-    """Control characters and marks that turn the direction of writing, as escapes: a sample never steers a terminal."""
-    return UNSAFE.sub(lambda m: f"\\x{ord(m.group()):02x}", text)
-
-
 def _text(title: str, text: str, most: int, lang: str, full: bool) -> list[str]:
-    text = visible(text.replace("\r\n", "\n"))
+    text = visible(text)
     left = 0
     if not full and len(text) > most:
         left = len(text) - most

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from klinic.diagnosis import Diagnosis
+from klinic.median import median
 from klinic.render._layout import WIDTH, columns, pad, wrap
 from klinic.render._vitals import absent, player
 from klinic.render.sparkline import blocks, least_of
@@ -44,7 +43,7 @@ def lines(answer: Diagnosis, lang: str) -> list[str]:
     ]
     said += _marker(answer, names + firsts + 5, LINE, lang)
     if missing:
-        said.append(wrap(say("signs.missing", lang, list=", ".join(missing)), "  ", "    "))
+        said.append(wrap(say("plot.missing", lang, list=", ".join(missing)), "  ", "    "))
     return said
 
 
@@ -62,7 +61,7 @@ def pictures(answer: Diagnosis, lang: str) -> list[str]:
         levels = levels_of(run, run.curves[name], LARGE)
         known = [level for level in levels if level is not None]
         if not known:
-            said += [head, f"  {say('signs.nothing', lang)}", ""]
+            said += [head, f"  {say('plot.nothing', lang)}", ""]
             continue
         rows = blocks(levels, ROWS, least_of(shown, known))
         edge = [figure(max(known)), *[""] * (ROWS - 2), figure(min(known))]
@@ -83,22 +82,24 @@ def levels_of(run: Run, curve: Curve, width: int) -> Levels:
     """
     spread = max(1, run.last - run.first + 1)
     cells = np.clip((curve.steps - run.first) * width // spread, 0, width - 1)
-    levels: Levels = [None] * width
-    for cell in np.unique(cells):
-        here = curve.values[cells == cell]
-        fine = here[np.isfinite(here)]
-        levels[int(cell)] = float(np.median(fine)) if len(fine) else None
+    fine = np.isfinite(curve.values)
+    order = np.lexsort((curve.values[fine], cells[fine]))
+    values = curve.values[fine][order]
+    found, first, count = np.unique(cells[fine][order], return_index=True, return_counts=True)
+    medians = (values[first + (count - 1) // 2] + values[first + count // 2]) / 2
+    known = dict(zip(found.tolist(), medians.tolist(), strict=True))
+    levels: Levels = [known.get(cell) for cell in range(width)]
     filled = set(cells.tolist())
-    for cell in range(int(cells.min()), _end(curve, cells, width, spread)):
+    for cell in range(min(filled), _end(curve, max(filled), width, spread)):
         if cell not in filled:
             levels[cell] = levels[cell - 1]
     return levels
 
 
-def _end(curve: Curve, cells: Sequence[int] | np.ndarray, width: int, spread: int) -> int:
-    """Up to where the last row speaks: as far as rows usually lie apart."""
-    apart = float(np.median(np.diff(curve.steps))) if len(curve.steps) > 1 else spread
-    return min(width, int(max(cells)) + max(1, round(apart * width / spread)))
+def _end(curve: Curve, last: int, width: int, spread: int) -> int:
+    """Up to where the row in the last cell speaks: as far as rows usually lie apart."""
+    apart = median(np.diff(curve.steps)) if len(curve.steps) > 1 else spread
+    return min(width, last + max(1, round(apart * width / spread)))
 
 
 def _marker(answer: Diagnosis, indent: int, width: int, lang: str) -> list[str]:
@@ -107,7 +108,7 @@ def _marker(answer: Diagnosis, indent: int, width: int, lang: str) -> list[str]:
         return []
     run = answer.run
     at = (onset.step - run.first) * width // max(1, run.last - run.first + 1)
-    text = say("signs.onset", lang, step=onset.step)
+    text = say("plot.onset", lang, step=onset.step)
     at = min(max(at, 0), width - 1)
     before = f"{text} ^"
     if at + 2 + columns(text) > width and at >= columns(before) - 1:

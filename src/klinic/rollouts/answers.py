@@ -8,7 +8,7 @@ from dataclasses import dataclass
 TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 OPEN = re.compile(r"<answer>(?!.*</answer>)(.*)\Z", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
-HASHES = re.compile(r"^[ \t]*####[ \t]*([^\n]*)", re.MULTILINE)
+HASHES = re.compile(r"####[ \t]*([^\n]*)")
 SAID = re.compile(
     r"(?:final answer|the answer is|答案是|答案为|最终答案)\s*[:：]?\s*([^\n。]{0,60})",
     re.IGNORECASE,

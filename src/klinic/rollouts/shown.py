@@ -19,6 +19,8 @@ def shown(run: Run, onset: int | None) -> list[dict[str, Any]]:
     if run.samples is None and not run.holds.get("sample files"):
         return []
     from klinic.rollouts import query
+    from klinic.rollouts.forms import forms
+    from klinic.rollouts.join import written_once
     from klinic.rollouts.store import Store
 
     place = Path(run.path)
@@ -27,7 +29,8 @@ def shown(run: Run, onset: int | None) -> list[dict[str, Any]]:
     if not store.steps:
         return []
     found: dict[int, dict[str, Any]] = {}
-    for form in run.samples.forms if run.samples else ():
+    # Of the kept samples, by their own numbers: those of a diagnosis may be numbered otherwise.
+    for form in forms(written_once(store.steps)):
         for name in form.examples[:EACH]:
             number = int(name.rsplit("/", 1)[1])
             for row in query.samples(store, '"row" = ?', [number], "row", 1):

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 WORD = re.compile(
     r"</?\w{1,20}>|[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\d+|[^\w\s]"
 )
-ASCII_WORD = re.compile(
-    r"[A-Za-z]+|[0-9]+|</?\w{1,20}>|[^\w\s]", re.ASCII
-)  # the same, three times as fast
+# The same of plain ASCII, in half the time: its sets of letters are small.
+ASCII_WORD = re.compile(r"[A-Za-z]+|[0-9]+|</?\w{1,20}>|[^\w\s]", re.ASCII)
 SCRIPTS = {
     "latin": re.compile(r"[A-Za-z\u00c0-\u024f]"),
     "han": re.compile(r"[\u3400-\u9fff]"),

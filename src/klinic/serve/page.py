@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from klinic.serve.visible import visible
+from klinic.render._visible import visible
 from klinic.text import LANGUAGES, figure, fill, say, say_in, sentences
 
 HERE = Path(__file__).parent

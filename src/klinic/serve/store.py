@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from klinic import __version__
-from klinic.errors import BadUsage
+from klinic.watch.state import opened
 
 # Raised with every change of what is kept: older results are then worked out again.
 VERSION = f"{__version__}/1"
@@ -27,7 +27,6 @@ CREATE INDEX IF NOT EXISTS results_of_place ON results (place);
 CREATE TABLE IF NOT EXISTS acknowledged (alert TEXT PRIMARY KEY, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-BUSY = 30.0  # seconds to wait for another process that writes (our choice)
 
 
 def home() -> Path:
@@ -41,22 +40,10 @@ class Store:
     """One connection, for one thread at a time. Raises BadUsage where the file cannot be opened or is no such database."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new = not path.exists()
-            self.db = sqlite3.connect(
-                path, timeout=BUSY, isolation_level=None, check_same_thread=False
-            )
-            if new:
-                os.chmod(path, 0o600)  # it holds the token
-            self.db.execute("PRAGMA journal_mode = WAL")
-            self.db.execute("PRAGMA synchronous = NORMAL")
-            self.db.executescript(TABLES)
-        except (OSError, sqlite3.Error) as trouble:
-            raise BadUsage(
-                f"cannot be opened: {trouble}", str(path), "name another file with --state"
-            ) from None
+        self.path, new = path, not path.exists()
+        self.db = opened(path, TABLES, "PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL")
+        if new:
+            os.chmod(path, 0o600)  # it holds the token
 
     def close(self) -> None:
         """Close the connection."""

@@ -39,22 +39,27 @@ def home() -> Path:
     return Path(base) / "klinic" / "watch.sqlite"
 
 
+def opened(place: Path, tables: str, *pragmas: str) -> sqlite3.Connection:
+    """A connection to a state of klinic, for one thread at a time. Raises BadUsage where the file cannot be opened or is no such database."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(place, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        for pragma in pragmas:
+            db.execute(pragma)
+        db.executescript(tables)
+    except (OSError, sqlite3.Error) as trouble:
+        raise BadUsage(
+            f"cannot be opened: {trouble}", str(place), "name another file with --state"
+        ) from None
+    return db
+
+
 class Memory:
     """One connection to the state, for one thread at a time. Raises BadUsage where the file cannot be opened or is no such database."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self.db = sqlite3.connect(
-                place, timeout=BUSY, isolation_level=None, check_same_thread=False
-            )
-            self.db.execute("PRAGMA synchronous = FULL")
-            self.db.executescript(TABLES)
-        except (OSError, sqlite3.Error) as trouble:
-            raise BadUsage(
-                f"cannot be opened: {trouble}", str(place), "name another file with --state"
-            ) from None
+        self.db = opened(place, TABLES, "PRAGMA synchronous = FULL")
 
     def close(self) -> None:
         """Close the connection."""

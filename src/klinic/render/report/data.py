@@ -9,6 +9,7 @@ from klinic import __version__
 from klinic.diagnosis import Action, Diagnosis, Finding, Missing
 from klinic.failures import Evidence, cards
 from klinic.render import _words as words
+from klinic.render._visible import visible_all
 from klinic.render.as_json import how
 from klinic.render.report.encode import FULL, SHORT, Encoder
 from klinic.render.report.panels import clocks, panels, parts, played
@@ -44,15 +45,17 @@ def report_data(answer: Diagnosis, samples: Sequence[Sample] = ()) -> dict[str, 
         "version": DOCUMENT_VERSION,
         "klinic": __version__,
         "words": {lang: sentences("render/report", lang) for lang in LANGUAGES},
-        "run": {
-            "name": run.name,
-            "trainer": run.trainer.title,
-            "first": run.first,
-            "last": run.last,
-            "logged": run.logged,
-            "sources": list(run.sources),
-            "unread": list(run.unread_keys),
-        },
+        "run": visible_all(
+            {
+                "name": run.name,
+                "trainer": run.trainer.title,
+                "first": run.first,
+                "last": run.last,
+                "logged": run.logged,
+                "sources": list(run.sources),
+                "unread": list(run.unread_keys),
+            }
+        ),
         "status": answer.status,
         "statusText": both(lambda lang: say(f"status.{answer.status}", lang)),
         "failure": main.failure if main else None,
@@ -72,12 +75,19 @@ def report_data(answer: Diagnosis, samples: Sequence[Sample] = ()) -> dict[str, 
             "checkpoints": [
                 {"step": c.step, "name": c.name, "complete": not c.missing} for c in run.checkpoints
             ],
-            "events": [
-                {"step": e.step, "kind": e.kind, "at": e.at, "text": e.lines[-1] if e.lines else ""}
-                for e in run.events
-            ],
+            "events": visible_all(
+                [
+                    {
+                        "step": e.step,
+                        "kind": e.kind,
+                        "at": e.at,
+                        "text": e.lines[-1] if e.lines else "",
+                    }
+                    for e in run.events
+                ]
+            ),
         },
-        "samples": [dict(sample) for sample in samples],
+        "samples": [visible_all(dict(sample)) for sample in samples],
     }
 
 

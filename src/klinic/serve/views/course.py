@@ -17,11 +17,13 @@ from starlette.routing import Route
 from klinic.course import answering, quiz
 from klinic.course.answers import letters
 from klinic.course.desk import Desk
+from klinic.course.look import TABLE
 from klinic.course.plan import PARTS, following, ids, task, tasks
 from klinic.course.progress import Progress, default_place, load, store
 from klinic.course.scenes import Log, log
 from klinic.course.words import has, hints, tell
 from klinic.errors import KlinicError
+from klinic.render.sparkline import RATIOS
 from klinic.said import said
 from klinic.serve.page import language, page
 from klinic.serve.plots import Line, plot
@@ -30,38 +32,7 @@ from klinic.text import say_in
 from klinic.vitals import VITALS
 
 PAGES = 4  # of the introduction
-# The logs' own names, in the order of the vital curves, and those that help to tell them apart.
-DRAWN = (
-    *(
-        "reward",
-        "acc",
-        "entropy",
-        "kl",
-        "adv_std",
-        "clip",
-        "clip_frac",
-        "ratio",
-        "ratio_mean",
-        "len",
-    ),
-    *(
-        "trunc",
-        "gnorm",
-        "grad_norm",
-        "zero_std",
-        "frac_zero_std",
-        "valid",
-        "uniq",
-        "mismatch_abs",
-        "ratio_outside",
-        "ratio_geo",
-    ),
-)
-STEADY = {
-    "ratio": 0.2,
-    "ratio_mean": 0.2,
-    "ratio_geo": 0.2,
-}  # around 1: less is drawn as the flat line it is
+LEAST = 0.2  # span of a ratio's axis: less is drawn as the flat line it is (our choice)
 _lock = threading.Lock()
 
 
@@ -231,13 +202,13 @@ def _judged(desk: WebDesk, tried: Sequence[str]) -> dict[str, Any]:
 def _plots(logs: Sequence[Log], lang: str) -> list[dict[str, Any]]:
     """One box a curve, the logs of a pair in the same one."""
     made = []
-    for key in DRAWN:
+    for key in TABLE:
         lines = [
             Line(one.name, [int(row["step"]) for row in one.rows if key in row], one.column(key))
             for one in logs
             if key in one.keys
         ]
-        drawn = plot(lines, least=STEADY.get(key, 0.0)) if lines else None
+        drawn = plot(lines, least=LEAST if key in RATIOS else 0.0) if lines else None
         if drawn is not None:
             made.append({"title": key, "plot": drawn})
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Control characters but tab and newline, and those that turn the direction of writing or take no room.
 _ACTS = re.compile(
@@ -22,3 +23,12 @@ def visible(text: object) -> str:
 def _picture(found: re.Match[str]) -> str:
     number = ord(found.group())
     return f"⟨{NAMES[number] if number < len(NAMES) else f'U+{number:04X}'}⟩"
+
+
+def visible_all(found: Any) -> Any:
+    """Plain data with every text in it made visible."""
+    if isinstance(found, dict):
+        return {name: visible_all(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [visible_all(value) for value in found]
+    return visible(found) if isinstance(found, str) else found
