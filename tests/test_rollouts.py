@@ -211,7 +211,7 @@ def test_the_verb_shows_top_group_search_diff_and_exports_without_texts(tmp_path
 
 def test_a_report_shows_the_samples_of_a_form_beside_an_evaluation(tmp_path):
     run = written(tmp_path / "run", rows_of("list"))
-    written(run / "eval", rows_of("honest", steps=3, seed=9))  # rows that move the numbers
+    written(run / "eval", rows_of("honest", steps=16, seed=9))  # rows that move the numbers
     row = {"reward": 1.0, "entropy": 1.0, "kl": 0.1}
     (run / "log.jsonl").write_text(
         "".join(json.dumps({"step": i, **row}) + "\n" for i in range(20))
